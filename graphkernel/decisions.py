@@ -48,6 +48,7 @@ REASONS: Mapping[str, str] = {
     "padded": "the kernel computes the product in whole tiles",
     "own-product": "the product is a kernel, whose weights are packed once",
     "not-own-product": "a library computes the product faster than a kernel would",
+    "by-tiles": "the convolution is computed by products of small tiles, which are fewer multiplications",
     "own-convolution": "the region of images has channels last, and its convolutions are kernels",
     "not-own-convolution": "a library computes the region of images faster than kernels would",
     "own-gather": "rows are gathered by the kernel that reads them, whose indices are looked at before",

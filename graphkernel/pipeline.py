@@ -33,6 +33,7 @@ from graphkernel.passes.floatstatus_fusion import floatstatus_fusion
 from graphkernel.passes.fold import constant_folding
 from graphkernel.passes.format.to_nhwc_format import to_nhwc_format
 from graphkernel.passes.format.transform_op_optimizer import transform_op_optimizer
+from graphkernel.passes.format.winograd import winograd
 from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
 from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
 from graphkernel.passes.insert_pad_ops import insert_pad_ops
@@ -169,6 +170,8 @@ PIPELINE = (
          why="where MindSpore leaves it out: products in kernels are cut in rows in the same way"),
     Step(rows_behind_sums, "build", 23, level=2, when=on("cpu") & flag("enable_allreduce_epilogue_fusion"),
          why="where MindSpore leaves it out: what follows such a product need not wait for all of its rows"),
+    Step(winograd, "build", 25, level=2, when=on("cpu"),
+         why="it is decided what is in a kernel with a convolution, and stays there"),
     Step(graph_kernel_seal, "build", 20, level=1,
          why="the kernel generator sees operands it can take and names that are true"),
 

@@ -7,6 +7,7 @@ at its borders. Shares of what a core multiplies at most are measured, per kind 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
@@ -20,6 +21,15 @@ from graphkernel.cluster.product_cost import (
     Cycles,
 )
 from kernelgen.tensor.graph import Node, Value
+
+WINDOW_TERMS, TILE_TERMS, TILE_RESULTS = 9, 16, 4
+"""Multiplications for a result of a window, and for the four results of a tile."""
+
+CACHED_BYTES_PER_CYCLE = 20.0
+"""Of what one kernel hands to the next through the third cache, written and read."""
+
+CALL_OF_KERNEL = 2_000.0
+"""Cycles of the start of a kernel more: tens of nanoseconds, and its first lines."""
 
 
 class Windows(Enum):
@@ -55,6 +65,37 @@ def windows_of(node: Node) -> Windows:
     sizes = zip(node.args[0].type.shape[2:], stride, strict=True)
     is_whole = all(isinstance(extent, int) and extent % side == 0 for extent, side in sizes)
     return Windows.PATCHES if is_whole else Windows.DENSE
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Cycles of a convolution of 3 x 3 windows by its sums, and by products of tiles of 4 x 4 pixels."""
+
+    direct: float
+    tiles: float
+
+    @property
+    def by_tiles(self) -> bool:
+        """Whether those take no longer."""
+        return self.tiles <= self.direct
+
+    def __str__(self) -> str:
+        return f"modelled {self.tiles / 1e3:.0f} thousand cycles by tiles, {self.direct / 1e3:.0f} by windows"
+
+
+def tiles_cost(node: Node) -> Ways:
+    """The cycles of a float32 convolution with channels last of known extents; tiles and products of them pass a cache."""
+    *points, results = (dim for dim in node.out.type.shape if isinstance(dim, int))
+    terms = prod(dim for dim in node.args[1].type.shape[:3] if isinstance(dim, int))
+    channels = terms // WINDOW_TERMS
+    products = TILE_TERMS * prod(points) // TILE_RESULTS
+    each = -(-results // LANES) * LANES / TERMS_PER_CYCLE / OWN_SHARES[Windows.DENSE]
+    moved = 2 * FLOAT_BYTES * products * (channels + results) / CACHED_BYTES_PER_CYCLE
+    weights = FLOAT_BYTES * channels * results / BYTES_PER_CYCLE
+    return Ways(
+        max(prod(points) * terms * each, WINDOW_TERMS * weights),
+        max(products * channels * each, TILE_TERMS * weights) + moved + 2 * CALL_OF_KERNEL,
+    )
 
 
 def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycles:

@@ -63,7 +63,18 @@ INDICES = ("strided_slice", "onehot_fwd", "onehot_bwd", "gather_output")
 LAST = ("elemwise_sibling", "reduce_crossed")
 
 CPU = (
-    *(*FIRST, "reduce_sibling", *ATTENTION, "transpose", "pieces", *INDICES, "stencil"),
+    *(
+        *FIRST[:4],
+        "image_depth",
+        *FIRST[4:],
+        "reduce_sibling",
+        *ATTENTION,
+        "transpose",
+        "image_parts",
+        "pieces",
+        "image_rows",
+    ),
+    *(*INDICES, "stencil"),
     *(*PRODUCTS, "isolate_reshape", *LAST),
 )
 GPU = (

@@ -67,8 +67,8 @@ def hsigmoid(x: Tensor, *, attrs: Attrs) -> Tensor:
 
 @expander(activation.HSWISH)
 def hswish(x: Tensor, *, attrs: Attrs) -> Tensor:
-    """x * min(max(x + 3, 0), 6) / 6"""
-    return x * clipped(x + 3.0, 0, 6) / 6.0
+    """x * min(max((x + 3) * (1 / 6), 0), 1), which is x itself from 3 on"""
+    return x * clipped((x + 3.0) * (1.0 / 6.0), 0, 1)
 
 
 @expander(activation.GELU_TANH)

@@ -31,12 +31,16 @@ PRODUCTS = (MATMUL, BATCH_MATMUL, GROUPED_MATMUL, STORED_MATMUL, MATMUL_INTEGER,
 @fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def matmul_depth(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise users of a product, those with fewest results first, as long as the kernel has few enough."""
-    product = _product(area)
-    if product is None or product.types[0].shape[-1:] == (1,):
-        return ()
+    product = product_of(area)
+    return () if product is None else epilogues_of(product, area, limits)
+
+
+def epilogues_of(product: Node, area: Area, limits: Limits) -> list[Area]:
+    """The users of the ``area`` of a ``product`` that work on its elements, within the ``limits``; none of a single column."""
     results = sum(value.node is not product for value in area.outputs)
     chosen: list[Area] = []
-    for user in sorted((link.area for link in area.users), key=lambda user: len(user.outputs)):
+    users = area.users if product.types[0].shape[-1:] != (1,) else ()
+    for user in sorted((link.area for link in users), key=lambda user: len(user.outputs)):
         results += len(user.outputs)
         if results > limits.product_outputs:
             break
@@ -55,7 +59,7 @@ def _is_epilogue(product: Node, area: Area, user: Area) -> bool:
 @fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def matmul_rows(area: Area, limits: Limits) -> Iterable[Area]:
     """What reduces whole rows of a product and works on them: the softmax of attention's scores."""
-    product = _product(area)
+    product = product_of(area)
     if product is None:
         return ()
     results = [value for value in area.outputs if value.node is not product]
@@ -78,20 +82,21 @@ def matmul_prologue(area: Area, limits: Limits) -> Iterable[Area]:
 
     A product whose weights are packed reads its rows once for each panel: they are computed before.
     """
-    product = _product(area)
+    product = product_of(area)
     if product is None or is_own(product):
         return ()
     points = {arg.type.size for arg in product.args} | {product.types[0].size}
-    return [link.area for link in area.inputs if link.area.elements in points and _is_prologue(link, limits)]
+    return [link.area for link in area.inputs if link.area.elements in points and is_prologue(link, limits)]
 
 
-def _is_prologue(link: Link, limits: Limits) -> bool:
+def is_prologue(link: Link, limits: Limits) -> bool:
+    """Whether a linked area is pointwise, short and cheap, and only its user needs it, each element as it is."""
     maker = link.area
     short = maker.kind <= Kind.BROADCAST and maker.size <= limits.transpose_fuse_depth
     return short and maker.has_one_user and link.is_injective and all(map(is_cheap, maker.nodes))
 
 
-def _product(area: Area) -> Node | None:
+def product_of(area: Area) -> Node | None:
     """The product of an area whose other operators are pointwise; None when it has none, or another opaque operator."""
     found = area.opaque() if area.kind is Kind.OPAQUE else ()
     return found[0] if len(found) == 1 and found[0].op in PRODUCTS else None
@@ -108,7 +113,7 @@ def transdata(area: Area, limits: Limits) -> Iterable[Area]:
 
 
 def _suits_layout(maker: Area, to_fractal: bool) -> bool:
-    if _product(maker) is not None:
+    if product_of(maker) is not None:
         return True
     if to_fractal:
         return maker.lone(CAST) is not None and maker.has_one_user

@@ -1,5 +1,5 @@
-"""The passes transform_op_optimizer and to_nhwc_format: which format each tensor has.
+"""The passes transform_op_optimizer, to_nhwc_format and winograd: which format each tensor has, and what convolutions read.
 
 Reading order: format_kinds, format_regions, minimum_cut, format_cut, transform_op_optimizer; channels_last, image_regions,
-to_nhwc_format.
+to_nhwc_format; winograd.
 """

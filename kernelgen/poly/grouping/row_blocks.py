@@ -8,7 +8,10 @@ Statements that count blocks may run inside one loop over them (:mod:`kernelgen.
 Legality: ``{ S[i] -> S[floor(i / length), i] }`` is a bijection of the domain, and says nothing about an order.
 What gains: rows that the first product has, that everything on the way addresses what it writes by, and that the second one
 reads as its rows. Products with constants are left alone: their columns come in panels that all rows pass, and a block of rows
-would ask for each panel again.
+would ask for each panel again. Unless one computes its rows: then those of a block are computed at once for all panels.
+
+    P[n, i, j]: y[n, i, j] += (x[n, i, k] * s[n, k]) * w[k, j]   ->   R[b, n, i, k]: r[n, i, k] = x[n, i, k] * s[n, k]
+                                                                      P[b, n, i, j, k]: y[n, i, j] += r[n, i, k] * w[k, j]
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from kernelgen.poly.grouping.computed_rows import computed_rows
 from kernelgen.poly.model.equal_axes import AxisClasses, Place, axis_classes
 from kernelgen.poly.model.product_recognition import is_product, kept_names, moves
 from kernelgen.poly.model.scop import Blocks, Iterator, Scop, Statement
+from kernelgen.tensor.dims import Dim
 
 UNIT = 8
 """Rows that registers hold at once, of which blocks are multiples."""
@@ -31,7 +35,9 @@ UNIT = 8
 def block_rows(scop: Scop, rows: int) -> Scop:
     """The scop with statements between two products over blocks of about so many ``rows``; the same object where none are."""
     products = [s for s in scop.statements if is_product(s)]
-    if len(products) < 2 or any(read.buffer.name in scop.constants for s in products for read in s.reads):
+    if any(read.buffer.name in scop.constants for s in products for read in s.reads):
+        return _with_rows(scop, products[0], rows) if len(products) == 1 else scop
+    if len(products) < 2:
         return scop
     classes = axis_classes(scop)
     blocked: dict[str, tuple[Statement, ...]] = {}
@@ -53,6 +59,31 @@ def block_rows(scop: Scop, rows: int) -> Scop:
     statements = tuple(part for s in _others_first(scop, blocked) for part in blocked.get(s.name, (s,)))
     handing = frozenset(s.name for s in products if s.name in blocked)
     return replace(scop, buffers=(*scop.buffers, *made), statements=statements, handing=handing)
+
+
+def _with_rows(scop: Scop, product: Statement, rows: int) -> Scop:
+    """The scop with what a ``product`` of pixels and constants computes of its rows in a statement of its own."""
+    classes = axis_classes(scop)
+    axes = _rows_of(product, classes)
+    found = computed_rows(product, _addressed_last(product), _row_names(product)) if _sums_once(product) else None
+    if found is None or not axes:
+        return scop
+    blocked: dict[str, tuple[Statement, ...]] = {product.name: (found.maker, found.product)}
+    length = _even_length(product.iterators[_position(product, axes[-1], classes)].extent, rows)
+    if length is not None:
+        for statement in _chain(scop, product, axes[-1], classes):
+            row = statement.iterators[_position(statement, axes[-1], classes)]
+            parts = blocked.get(statement.name, (statement,))
+            blocked[statement.name] = tuple(_in_blocks(part, part.iterators.index(row), length) for part in parts)
+    statements = tuple(part for s in scop.statements for part in blocked.get(s.name, (s,)))
+    return replace(
+        scop, buffers=(*scop.buffers, found.buffer), statements=statements, handing=frozenset({product.name})
+    )
+
+
+def _sums_once(product: Statement) -> bool:
+    """Whether a single iterator is summed over, so that each element of its rows is computed once."""
+    return len(product.iterators) == len(kept_names(product)) + 1
 
 
 def _others_first(scop: Scop, blocked: Collection[str]) -> list[Statement]:
@@ -114,20 +145,30 @@ def _stays(statement: Statement, axis: Place, classes: AxisClasses) -> bool:
 
 def _over_blocks(statement: Statement, position: int, rows: int) -> Statement:
     """The statement over blocks of an axis; as it is where a symbol says how long the axis is."""
+    extent = statement.iterators[position].extent
+    return statement if not isinstance(extent, int) else _in_blocks(statement, position, _length(extent, rows))
+
+
+def _in_blocks(statement: Statement, position: int, length: int) -> Statement:
+    """The statement over blocks of this length of an axis of known extent."""
     axis = statement.iterators[position]
-    if not isinstance(axis.extent, int):
-        return statement
-    length, count = _blocks(axis.extent, rows)
-    block = Iterator(f"{axis.name}_block", count, Blocks(length, axis.extent, axis.name))
+    assert isinstance(axis.extent, int), "as asked before"
+    block = Iterator(f"{axis.name}_block", -(-axis.extent // length), Blocks(length, axis.extent, axis.name))
     before, after = statement.iterators[:position], statement.iterators[position:]
     return replace(statement, iterators=(*before, block, *after))
 
 
-def _blocks(extent: int, rows: int) -> tuple[int, int]:
-    """The length of a block and how many there are."""
+def _length(extent: int, rows: int) -> int:
+    """The rows of a block: about as many as wanted."""
     length = -(-extent // max(1, round(extent / rows)))
-    length = min(-(-length // UNIT) * UNIT, extent)
-    return length, -(-extent // length)
+    return min(-(-length // UNIT) * UNIT, extent)
+
+
+def _even_length(extent: Dim, rows: int) -> int | None:
+    """The rows of equal blocks: up to twice as many as wanted, or half; None where the extent has no such divisor."""
+    if not isinstance(extent, int):
+        return None
+    return next((length for length in range(2 * rows, rows // 2 - 1, -1) if extent % length == 0), None)
 
 
 def _position(statement: Statement, axis: Place, classes: AxisClasses) -> int:

@@ -26,7 +26,7 @@ from kernelgen.nest.nodes import Var
 from kernelgen.poly.model.equal_axes import Place, axis_classes
 from kernelgen.poly.model.product_recognition import is_product
 from kernelgen.poly.model.scop import Access, Scop, Statement
-from kernelgen.poly.model.window_recognition import rows_of_windows, window_of
+from kernelgen.poly.model.window_recognition import rows_of_images, window_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def align(scop: Scop) -> Forest:
     rows = {s.name: tuple(find(("statement", s.name, k)) for k in range(len(s.iterators))) for s in scop.statements}
     parallel = {s.name: _parallel_axes(s, rows[s.name], s.name in scop.handing) for s in scop.statements}
     for statement in scop.statements:
-        around = rows_of_windows(statement, scop.constants)
+        around = rows_of_images(statement, scop.constants)
         names = zip((it.name for it in statement.iterators), rows[statement.name], strict=True)
         parallel[statement.name] |= {axis for name, axis in names if name in around}
     return _forest(scop.statements, Axes(rows, parallel, classes.blocked, classes.overlapping), frozenset())

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, prod
 
 from kernelgen.nest.marks import VECTOR
 from kernelgen.nest.nodes import Var
@@ -47,6 +48,14 @@ MOST_LOSS = 1.25
 
 MOST_ELEMENTS = 1 << 18
 """Of the results of a share that the second cache of usual processors holds."""
+
+HANDED_BYTES = 1 << 15
+"""Of the results of a panel that the first cache holds until what follows has read them."""
+
+MOST_WEIGHT_BYTES = 1 << 19
+"""Of all panels that the second cache holds while share after share of the rows passes them."""
+
+FLOAT_BYTES = 4
 
 USUAL_ROWS = 64
 """What a number of rows is taken for that is not known."""
@@ -144,32 +153,59 @@ def share_axis(band: Band, panels: Panels) -> int | None:
 
 
 def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
-    """The rows of a thread, where the band is all of the product and there are enough; None where threads take columns.
+    """The rows that pass all panels before others do: a thread's, or a part of those where what they hand on would leave the
+    first cache. None where threads take columns, or one thread all rows.
 
     Columns that are not all in panels of one width need memory for whole rows of a share.
     """
     rows, columns = (None if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
     others = sum(axis.coincident for axis in band.axes) > 2
-    if not isinstance(rows, int) or limits.threads == 1 or others or not band.outermost:
+    if not isinstance(rows, int) or others or not band.outermost or columns is None:
         return None
-    share, beside = divmod(rows, limits.threads)
-    if beside or share < LEAST_SHARE or columns is None:
-        return None
-    best, whole = (block_for(share, columns, limits.unit, whole) for whole in (False, True))
-    if _time(share, columns, whole, limits.unit) > MOST_LOSS * _time(share, columns, best, limits.unit):
-        return None
-    width = whole[1]
-    is_small = isinstance(columns, int) and (columns % width == 0 or share * columns <= MOST_ELEMENTS)
-    return share if is_small else None
+    dealt = [share for share in _equal_shares(rows, limits.threads) if _fits(share, columns, limits.unit)]
+    handed = [share for share in dealt if FLOAT_BYTES * share * _width(share, columns, limits.unit) <= HANDED_BYTES]
+    chosen = handed if handed and _weight_bytes(band, columns) <= MOST_WEIGHT_BYTES else dealt
+    return chosen[0] if chosen and chosen[0] < rows else None
+
+
+def _equal_shares(rows: int, threads: int) -> Iterator[int]:
+    """Of so many rows, the largest first, as many for each thread; shares of one thread may be all."""
+    return (rows // count for count in range(threads, rows // LEAST_SHARE + 1, threads) if rows % count == 0)
+
+
+def _fits(share: int, columns: Dim, unit: VectorUnit) -> bool:
+    """Whether blocks that leave none of its rows over lose little, and its results find room."""
+    best, whole = (block_for(share, columns, unit, whole) for whole in (False, True))
+    if _time(share, columns, whole, unit) > MOST_LOSS * _time(share, columns, best, unit):
+        return False
+    return isinstance(columns, int) and (columns % whole[1] == 0 or share * columns <= MOST_ELEMENTS)
+
+
+def _width(share: int, columns: Dim, unit: VectorUnit) -> int:
+    return block_for(share, columns, unit, whole=True)[1]
+
+
+def _weight_bytes(band: Band, columns: Dim) -> float:
+    """Of all panels; of a size that is not known, more than any cache holds."""
+    extents = (columns, *(axis.extents[0] for axis in band.axes if not axis.coincident))
+    return FLOAT_BYTES * prod(extent if isinstance(extent, int) else inf for extent in extents)
 
 
 def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
-    """The block of a product's band: one that a thread's share of rows is made of, where they are dealt."""
+    """The block of a product's band: one that a thread's share of rows is made of, where they are dealt, or a block of rows."""
     rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
-    share = share_of(band, sides, limits)
+    share = share_of(band, sides, limits) or _block_length(band, sides)
     return (
         block_for(rows, columns, limits.unit) if share is None else block_for(share, columns, limits.unit, whole=True)
     )
+
+
+def _block_length(band: Band, sides: ConstantProduct) -> int | None:
+    """The length of blocks of rows that loops around the band count."""
+    if sides.row is None:
+        return None
+    ((statement, name),) = band.axes[sides.row].follows
+    return next((it.blocks.length for it in statement.iterators if it.blocks and it.blocks.of == name), None)
 
 
 def pieces_of_constants(

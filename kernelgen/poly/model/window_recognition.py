@@ -45,8 +45,8 @@ def window_of(statement: Statement) -> Window | None:
     return None
 
 
-def rows_of_windows(statement: Statement, constants: frozenset[str]) -> frozenset[str]:
-    """The iterators over images and their rows, where a product slides windows over what is not constant; else none.
+def rows_of_images(statement: Statement, constants: frozenset[str]) -> frozenset[str]:
+    """The iterators over images and their rows, where a product multiplies pixels or windows that are not constant; else none.
 
     What follows may share those loops: neighbours of a row and channels are left for blocks of results.
     """
@@ -54,7 +54,7 @@ def rows_of_windows(statement: Statement, constants: frozenset[str]) -> frozense
     if len(reads) != 1 or len(statement.reads) == 1 or not is_product(statement):
         return frozenset()
     found = _pairs(reads[0], kept, statement)
-    around = kept[: kept.index(found[-1][0])] if found else ()
+    around = kept[: kept.index(found[-1][0])] if found else kept[:-2]
     moving = {name for place in reads[0].index for name in variables(place)}
     return frozenset(around) if moving.issuperset(around) else frozenset()
 

@@ -1,0 +1,195 @@
+"""The pass winograd: convolutions of 3 x 3 windows with 16 multiplications where there were 36.
+
+Before and after::
+
+    y = Fused(x, w) { relu(Conv2D(x, w)) }   ==>   v = Fused(x) { tiles of 4 x 4 pixels, transformed }    v: f32[16, T, C]
+                                                   m = Fused(v, u) { BatchMatMul(v, u) }    u: f32[16, C, O], a constant
+                                                   y = Fused(m) { relu(tiles of 2 x 2 pixels, transformed back) }
+
+Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (CVPR 2016): ``A' ((G w G') * (B' x B)) A`` for each tile of
+2 x 2 results, where ``B`` and ``A`` hold no numbers but 0, 1 and -1. Whatever else the kernel does stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from graphkernel.cluster.convolution_cost import tiles_cost
+from graphkernel.cluster.fuse_nodes import call_of, with_unique_labels
+from graphkernel.cluster.own_products import is_own
+from graphkernel.passes.base import Context, graph_pass
+from graphkernel.passes.format.channels_last import PLAIN_PRODUCT
+from kernelgen.tensor.graph import PARAMETER, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operators.elemwise import ADD, SUB
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL
+from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
+from kernelgen.tensor.operators.padding import PAD_AKG
+from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
+from kernelgen.tensor.operators.shape import RESHAPE
+from kernelgen.tensor.types import Attrs, dtype
+
+SIDE, RESULTS, WINDOW = 4, 2, 3
+"""Of a tile, of what becomes of it, and of a window."""
+
+IMAGE_ROWS = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))
+WEIGHT_ROWS = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.0))
+RESULT_ROWS = ((1, 1, 1, 0), (0, 1, -1, -1))
+"""``B'``, ``G`` and ``A'``: what a tile, a window and products are multiplied by on the left, and transposed on the right."""
+
+FLOAT = dtype("float32")
+Grid = list[list[Value]]
+
+
+@graph_pass
+def winograd(graph: Graph, context: Context) -> Graph:
+    """Takes convolutions of ours out of their kernels where a model of both says that their tiles take no longer."""
+    chosen = {node: found for node in graph.operators if (found := _convolutions(node))}
+    if not chosen:
+        return graph
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        for convolution in chosen.get(node, ()):
+            context.log.add(winograd.name, "by-tiles", convolution.name, message=str(tiles_cost(convolution)))
+        return _without(node, args, chosen[node]) if node in chosen else keep(node, args).outs
+
+    return with_unique_labels(graph.rebuild(rewrite))
+
+
+def _convolutions(kernel: Node) -> tuple[Node, ...]:
+    """Those of a kernel that are faster by tiles: of its own operands, one of them a constant."""
+    if kernel.body is None or kernel.body.aliases:
+        return ()
+    given = dict(zip(kernel.body.inputs, kernel.args, strict=True))
+    found = (node for node in kernel.body.operators if node.op is CONV2D and is_own(node) and _is_plain(node))
+    return tuple(
+        node for node in found
+        if node.args[0] in given and given.get(node.args[1], node.args[0]).constant is not None and tiles_cost(node).by_tiles
+    )  # fmt: skip
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether windows of 3 x 3 pixels of all channels move by one pixel, over an even number of known rows and columns."""
+    (height, width, *_), (_, *sides, _) = node.args[1].type.shape, node.out.type.shape
+    shape = (*node.args[0].type.shape, *node.out.type.shape)
+    return (
+        is_nhwc(node.attrs)
+        and len(node.args) == 2
+        and node.out.type.dtype == FLOAT
+        and (height, width) == (WINDOW, WINDOW)
+        and node.attrs.int("group", 1) == 1
+        and {*node.attrs.ints("stride", (1, 1)), *node.attrs.ints("dilation", (1, 1))} == {1}
+        and all(isinstance(dim, int) for dim in shape)
+        and all(isinstance(side, int) and side % RESULTS == 0 for side in sides)
+    )
+
+
+def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]) -> tuple[Value, ...]:
+    """The kernel's results, from one that reads products of tiles instead of having the convolutions."""
+    body, builder = kernel.body, Builder()
+    assert body is not None, "as asked before"
+    given = dict(zip(body.inputs, args, strict=True))
+    products: dict[Node, Value] = {}
+    operands: list[Value] = []
+    for number, node in enumerate(convolutions):
+        image, weights = (given[arg] for arg in node.args)
+        operands.append(_products(image, weights, node))
+        products[node] = Node(PARAMETER, (), Attrs(), (operands[-1].type,), f"tiles{number}").out
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        return keep(node, args).outs if node not in products else (_joined(products[node], node, builder),)
+
+    changed = body.rebuild(rewrite)
+    inputs = (*body.inputs, *products.values())
+    made = Graph(body.name, inputs, changed.outputs)
+    return call_of(with_unique_labels(made), (*args, *operands)).outs
+
+
+def _products(image: Value, weights: Value, node: Node) -> Value:
+    """[16, N, H / 2, W / 2, O]: the products of all tiles with the transformed windows, place by place in a tile."""
+    windows = weights.constant
+    assert windows is not None, "as asked before"
+    builder = Builder()
+    whole = builder.parameter("image", image.type)
+    tiles = _called(f"{node.name}_tiles", (whole,), _tiles(whole, node, builder), (image,))
+    left = np.array(WEIGHT_ROWS)
+    turned = np.einsum("ar,rsco,bs->abco", left, windows.astype(np.float64), left, optimize=True)
+    factors = builder.constant(turned.reshape(-1, *turned.shape[2:]).astype(np.float32), FLOAT)
+    builder, operands = Builder(), (tiles, factors)
+    given = tuple(
+        builder.parameter(name, value.type) for name, value in zip(("tiles", "factors"), operands, strict=True)
+    )
+    found = builder.emit(BATCH_MATMUL, *given, name=node.name, **PLAIN_PRODUCT)
+    count, rows, columns, channels = _extents(node.out)
+    shape = (SIDE * SIDE, count, rows // RESULTS, columns // RESULTS, channels)
+    return _called(f"{node.name}_products", given, builder.emit(RESHAPE, found, shape=shape), operands)
+
+
+def _called(name: str, inputs: tuple[Value, ...], result: Value, operands: tuple[Value, ...]) -> Value:
+    """The result of a new kernel of these ``inputs`` for the ``operands``."""
+    return call_of(with_unique_labels(Graph(name, inputs, (result,))), operands).out
+
+
+def _extents(value: Value) -> tuple[int, ...]:
+    """Its dims, which are known."""
+    return tuple(dim for dim in value.type.shape if isinstance(dim, int))
+
+
+def _tiles(image: Value, node: Node, builder: Builder) -> Value:
+    """[16, T, C]: the tiles of an image, which overlap by two pixels, transformed."""
+    (count, height, width, channels), (_, rows, columns, _) = _extents(image), _extents(node.out)
+    top, _, left, _ = node.attrs.ints("pad", (0, 0, 0, 0))
+    tail = (0, rows + WINDOW - 1 - height - top, columns + WINDOW - 1 - width - left, 0)
+    padded = builder.emit(PAD_AKG, image, head=(0, top, left, 0), tail=tail, pad_val=0.0)
+    pixels = [
+        [_every_other(padded, row, column, (rows, columns), builder) for column in range(SIDE)] for row in range(SIDE)
+    ]
+    places = [part for line in _transformed(pixels, IMAGE_ROWS, builder) for part in line]
+    return builder.emit(
+        RESHAPE,
+        _stacked(places, builder),
+        shape=(SIDE * SIDE, count * (rows // RESULTS) * (columns // RESULTS), channels),
+    )
+
+
+def _stacked(places: Sequence[Value], builder: Builder) -> Value:
+    """Values of one shape beside each other along a new first dim."""
+    own = [builder.emit(RESHAPE, place, shape=(1, *place.type.shape)) for place in places]
+    return builder.emit(CONCAT, *own, axis=0)
+
+
+def _every_other(image: Value, row: int, column: int, sides: tuple[int, int], builder: Builder) -> Value:
+    """The pixel at one place of all tiles."""
+    count, _, _, channels = _extents(image)
+    end = (count, row + sides[0] - 1, column + sides[1] - 1, channels)
+    return builder.emit(STRIDED_SLICE, image, begin=(0, row, column, 0), end=end, strides=(1, RESULTS, RESULTS, 1))
+
+
+def _joined(products: Value, node: Node, builder: Builder) -> Value:
+    """The convolution's result from the products of its tiles."""
+    count, rows, columns, channels = _extents(node.out)
+    parts = builder.node(SPLIT, (products,), Attrs.of(axis=0, size_splits=(1,) * (SIDE * SIDE))).outs
+    grid = [list(parts[SIDE * row : SIDE * (row + 1)]) for row in range(SIDE)]
+    shape = (count, rows // RESULTS, 1, columns // RESULTS, 1, channels)
+    lines: list[Value] = []
+    for line in _transformed(grid, RESULT_ROWS, builder):
+        lines.append(builder.emit(CONCAT, *(builder.emit(RESHAPE, part, shape=shape) for part in line), axis=4))
+    return builder.emit(RESHAPE, builder.emit(CONCAT, *lines, axis=2), shape=node.out.type.shape, name=node.name)
+
+
+def _transformed(grid: Grid, rows: Sequence[Sequence[int]], builder: Builder) -> Grid:
+    """``M grid M'`` for a matrix of 0, 1 and -1."""
+    down = [[_sum(factors, [line[column] for line in grid], builder) for column in range(SIDE)] for factors in rows]
+    return [[_sum(factors, line, builder) for factors in rows] for line in down]
+
+
+def _sum(factors: Sequence[int], values: Sequence[Value], builder: Builder) -> Value:
+    """What is added first, then what is taken away."""
+    added = [value for factor, value in zip(factors, values, strict=True) if factor > 0]
+    total, *others = added
+    for value in others:
+        total = builder.emit(ADD, total, value)
+    for factor, value in zip(factors, values, strict=True):
+        total = builder.emit(SUB, total, value) if factor < 0 else total
+    return total

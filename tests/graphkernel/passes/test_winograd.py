@@ -1,0 +1,141 @@
+"""Convolutions by tiles: numbers within the bound of their own roundings, in kernels with whatever stood beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import graphkernel
+from graphkernel import ops
+from graphkernel.cluster import convolution_cost
+from graphkernel.cluster.convolution_cost import Windows
+from graphkernel.ops import Tensor
+from graphkernel.passes.format.winograd import IMAGE_ROWS, RESULT_ROWS, RESULTS, SIDE, WEIGHT_ROWS, WINDOW
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.operators.nn import CONV2D
+
+Network = Callable[[Tensor], Tensor]
+
+ROUNDING = 2.0**-24
+
+
+@pytest.fixture(autouse=True)
+def free_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of ours cost nothing, and handing tiles on neither."""
+    monkeypatch.setattr(convolution_cost, "OWN_SHARES", dict.fromkeys(Windows, 1e9))
+    monkeypatch.setattr(convolution_cost, "CACHED_BYTES_PER_CYCLE", 1e12)
+    monkeypatch.setattr(convolution_cost, "BYTES_PER_CYCLE", 1e9)
+    monkeypatch.setattr(convolution_cost, "CALL_OF_KERNEL", 0.0)
+    monkeypatch.setattr(convolution_cost, "TILE_TERMS", 1)
+
+
+def drawn(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+def tiles_of(graph: Graph) -> int:
+    """How many convolutions of an optimized graph are computed by tiles."""
+    return sum(decision.code == "by-tiles" for decision in graphkernel.explain(graph).decisions)
+
+
+def windows(image: np.ndarray, side: int, step: int) -> np.ndarray:
+    """[N, C, tiles down, tiles across, side, side]."""
+    view = np.lib.stride_tricks.sliding_window_view(image, (side, side), (2, 3))
+    return view[:, :, ::step, ::step]
+
+
+def exact(image: np.ndarray, weights: np.ndarray, pad: int) -> np.ndarray:
+    padded = np.pad(image.astype(np.float64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    return np.einsum("nchwrs,ocrs->nohw", windows(padded, WINDOW, 1), weights.astype(np.float64))
+
+
+def bound(image: np.ndarray, weights: np.ndarray, pad: int) -> np.ndarray:
+    """How far results may be off: each term passes two sums of two, one rounding of a weight, C products, two sums of three."""
+    left, right, back = (np.abs(np.array(rows, np.float64)) for rows in (IMAGE_ROWS, WEIGHT_ROWS, RESULT_ROWS))
+    padded = np.pad(np.abs(image.astype(np.float64)), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    tiles = np.einsum("ar,nchwrs,bs->nchwab", left, windows(padded, SIDE, RESULTS), left)
+    factors = np.einsum("ar,ocrs,bs->ocab", right, np.abs(weights.astype(np.float64)), right)
+    sums = np.einsum("pa,nohwab,qb->nohpwq", back, np.einsum("nchwab,ocab->nohwab", tiles, factors), back)
+    count, results, rows, _, columns, _ = sums.shape
+    steps = (2 + 1 + image.shape[1] + 4) * ROUNDING
+    return steps / (1 - steps) * sums.reshape(count, results, RESULTS * rows, RESULTS * columns)
+
+
+@pytest.mark.parametrize(
+    ("shape", "results", "pad"),
+    [
+        ((1, 5, 4, 4), 7, 0),
+        ((2, 8, 6, 10), 16, 1),
+        ((1, 17, 8, 4), 24, 1),
+        ((3, 40, 12, 6), 33, 0),
+        ((1, 64, 28, 28), 64, 1),
+    ],
+)
+def test_results_are_within_the_bound_of_their_roundings(shape: tuple[int, ...], results: int, pad: int) -> None:
+    image, weights = drawn(0, *shape), drawn(1, results, shape[1], WINDOW, WINDOW)
+    graph = graphkernel.trace(lambda x: ops.conv2d(x, weights, pad=(pad,) * 4), graphkernel.spec(shape, "float32"))
+    assert tiles_of(graph) == 1
+    found = np.asarray(graphkernel.compile(graph)(image), np.float64)
+    assert (np.abs(found - exact(image, weights, pad)) <= bound(image, weights, pad)).all()
+
+
+def test_the_bound_is_lower_than_that_of_windows_from_some_channels_on() -> None:
+    """Where all numbers are alike, which is worst, windows sum nine times as many terms one after the other."""
+    image, weights = np.ones((1, 64, 8, 8), np.float32), np.ones((1, 64, WINDOW, WINDOW), np.float32)
+    steps = image.shape[1] * WINDOW**2 * ROUNDING
+    assert bound(image, weights, 0).max() < steps / (1 - steps) * exact(image, weights, 0).max()
+
+
+def _activated(x: Tensor) -> Tensor:
+    return ops.relu(ops.conv2d(x, drawn(1, 8, 8, 3, 3), pad=(1, 1, 1, 1)) + drawn(2, 8, 1, 1))
+
+
+def _residual(x: Tensor) -> Tensor:
+    return ops.relu(ops.conv2d(x, drawn(1, 8, 8, 3, 3), pad=(1, 1, 1, 1)) + x)
+
+
+def _joined(x: Tensor) -> Tensor:
+    parts = [ops.conv2d(x, drawn(1, 16, 8, 1, 1)), ops.conv2d(x, drawn(2, 24, 8, 3, 3), pad=(1, 1, 1, 1))]
+    return ops.concat([ops.relu(part) for part in parts], axis=1)
+
+
+def _twice(x: Tensor) -> Tensor:
+    parts = [ops.conv2d(x, drawn(seed, 8, 8, 3, 3), pad=(1, 1, 1, 1)) for seed in (1, 2)]
+    return ops.concat(parts, axis=1)
+
+
+def _chained(x: Tensor) -> Tensor:
+    return _residual(_activated(x))
+
+
+@pytest.mark.parametrize(
+    ("network", "count"), [(_activated, 1), (_residual, 1), (_joined, 1), (_twice, 2), (_chained, 2)]
+)
+def test_whatever_stands_beside_a_convolution_stays_in_its_kernel(network: Network, count: int) -> None:
+    graph = graphkernel.trace(network, graphkernel.spec((2, 8, 6, 8), "float32"))
+    assert tiles_of(graph) == count
+    image = drawn(0, 2, 8, 6, 8)
+    np.testing.assert_allclose(
+        graphkernel.compile(graph)(image), graphkernel.compile(graph, 0)(image), rtol=1e-5, atol=2e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        lambda x: ops.conv2d(x, drawn(1, 8, 8, 3, 3), pad=(1, 1, 1, 1), stride=(2, 2)),
+        lambda x: ops.conv2d(x, drawn(1, 8, 8, 3, 3), pad=(2, 2, 2, 2), dilation=(2, 2)),
+        lambda x: ops.conv2d(x, drawn(1, 8, 8, 5, 5), pad=(2, 2, 2, 2)),
+        lambda x: ops.conv2d(x, drawn(1, 8, 4, 3, 3), pad=(1, 1, 1, 1), group=2),
+        lambda x: ops.conv2d(x, drawn(1, 8, 8, 3, 3), pad=(0, 1, 1, 1)),
+    ],
+    ids=["strided", "dilated", "wide", "grouped", "odd"],
+)
+def test_other_convolutions_stay_as_they_are(network: Network) -> None:
+    graph = graphkernel.trace(network, graphkernel.spec((1, 8, 8, 8), "float32"))
+    assert tiles_of(graph) == 0
+    optimized = graphkernel.optimize(graph)
+    bodies = [node.body for node in optimized.operators if node.body is not None]
+    assert any(node.op is CONV2D for body in bodies for node in body.operators)
