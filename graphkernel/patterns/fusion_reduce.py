@@ -4,7 +4,8 @@ A kernel holds several reductions when they run over the same space (:mod:`graph
 layer norm or a cross entropy by rows is one kernel. Sums over rows and over columns of one tensor (the gradient of a layer
 norm) share it too, last of all: they share no loop, but what lies between them is not stored for the second.
 ``reduce_fwd_*``, ``reduce_output`` and ``reduce_stitch`` are MindSpore's (the last two of its GPU model); the others go
-beyond its CPU model, which ends a kernel at its first reduction.
+beyond its CPU model, which ends a kernel at its first reduction. ``ElemAny``, the test whether any element is set, takes what it
+tests: ``elemany_addn`` is of MindSpore's DVM model and ``elemwise_elemany`` of its GPU model.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from graphkernel.cluster.cost import is_greater
 from graphkernel.cluster.iteration_space import Space
 from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.status import ELEM_ANY
 from kernelgen.tensor.types import Dim
 
 
@@ -120,3 +122,21 @@ def _has_rows(link: Link, space: Space) -> bool:
 
 def _same_space(area: Area, other: Area) -> bool:
     return other.kind is Kind.REDUCE and other.spaces == area.spaces
+
+
+@fusion(Direction.FORWARD)
+def elemany_addn(area: Area, limits: Limits) -> Iterable[Area]:
+    """Pointwise areas, broadcasts among them, that make what is tested."""
+    return _makers_of_test(area, Kind.BROADCAST)
+
+
+@fusion(Direction.FORWARD)
+def elemwise_elemany(area: Area, limits: Limits) -> Iterable[Area]:
+    """Element-wise areas that make what is tested."""
+    return _makers_of_test(area, Kind.ELEMWISE)
+
+
+def _makers_of_test(area: Area, greatest: Kind) -> list[Area]:
+    if all(node.op is not ELEM_ANY for node in area.opaque()):
+        return []
+    return [link.area for link in area.inputs if link.area.kind <= greatest and link.is_injective]
