@@ -4,8 +4,8 @@ A kernel holds several reductions when they run over the same space (:mod:`graph
 layer norm or a cross entropy by rows is one kernel. Sums over rows and over columns of one tensor (the gradient of a layer
 norm) share it too, last of all: they share no loop, but what lies between them is not stored for the second.
 ``reduce_fwd_*``, ``reduce_output`` and ``reduce_stitch`` are MindSpore's (the last two of its GPU model); the others go
-beyond its CPU model, which ends a kernel at its first reduction. ``ElemAny``, the test whether any element is set, takes what it
-tests: ``elemany_addn`` is of MindSpore's DVM model and ``elemwise_elemany`` of its GPU model.
+beyond its CPU model, which ends a kernel at its first reduction. ``ElemAny``, the test whether any element is set, takes what
+it tests: ``elemany_addn`` is of MindSpore's DVM model and ``elemwise_elemany`` of its GPU model.
 """
 
 from __future__ import annotations
