@@ -6,6 +6,7 @@ numbers of the optimized graph are from those of the graph, at real size.
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +135,9 @@ def measured(name: str, tiny: bool) -> dict[str, Any]:
             targets.setdefault(target, {})[f"level{level}"] = row
             print(f"{name:20s} {target:7s} {level}", row, flush=True)
     before = asdict(Launches.of(graph, TARGETS[0]))
-    return {"size": "tiny" if tiny else network.size, "operators": len(graph.operators), "before": before} | targets
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    size = "tiny" if tiny else network.size
+    return {"size": size, "date": today, "operators": len(graph.operators), "before": before} | targets
 
 
 def _error(graph: Graph, arrays: Arrays, expected: Arrays, known: list[tuple[Graph, float]], tolerance: float) -> float:

@@ -45,6 +45,8 @@ def networks() -> Mapping[str, str]:
     halves = [name for name in record["cases"] if name.endswith(HALF)]
     exact = largest_error(record, [name for name in record["cases"] if name not in halves])
     coarse = f", in float16 to {largest_error(record, halves):.1e}" if halves else ""
+    older = [f"`{name}` {case['date']}" for name, case in record["cases"].items() if case["date"] != record["date"]]
+    measured = ", ".join((record["date"], *older))
     theirs = "" if ancestor is None else (
         f"The same networks built from MindSpore {ancestor['mindspore']}'s own layers, compiled there for the CPU on "
         f"{ancestor['date']} (`python -m benchmarks.peers.mindspore_counts --json OUT`). Its numbers differ at level 0 where "
@@ -57,7 +59,7 @@ def networks() -> Mapping[str, str]:
         f"column is the processor time of `optimize` on each target. {theirs}"
         f"The numbers of every optimized graph are those of the graph to {exact:.1e} of the largest magnitude of an output"
         f"{coarse}. "
-        f"{sizes}. Measured {record['date']}: `python -m benchmarks networks --json OUT`."
+        f"{sizes}. Measured {measured}: `python -m benchmarks networks --json OUT`."
     )
     rows = table(head, network_rows(record, ancestor))
     return {"docs/networks.md": page("Whole networks", text, rows, *exported(), note=RUNS)}

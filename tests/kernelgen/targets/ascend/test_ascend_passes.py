@@ -14,6 +14,7 @@ from kernelgen.targets.ascend.lower.lanes.casting import cast_path
 from kernelgen.targets.ascend.lower.order.program_layout import Layout
 from kernelgen.targets.ascend.lower.order.synchronise import synchronise
 from kernelgen.targets.ascend.lower.program.copy_order import order_copies
+from kernelgen.targets.ascend.lower.program.dead_tiles import without_unread
 from kernelgen.targets.ascend.lower.program.double_buffer import double_buffer
 from kernelgen.targets.ascend.lower.program.storage import ALL, ALONE, place
 from kernelgen.targets.ascend.lower.program.writer import Program, Writer
@@ -64,6 +65,27 @@ def test_loads_come_first_and_stores_last_but_none_passes_its_own_buffer() -> No
     copy_in(writer, tile, "x")
     kept = Program(tuple(writer.tiles.values()), tuple(GM.values()), tuple(writer.blocks[0]))
     assert order_copies(kept).body == kept.body
+
+
+def test_what_fills_tiles_for_nobody_is_gone_and_so_is_what_it_read() -> None:
+    """In loops and branches too; a tile that is also joined with itself has a reader."""
+    writer = Writer()
+    tiles = [writer.tile(kind, FLOAT32, 128) for kind in ("in", "t", "t", "sum")]
+    with writer.loop("k", 0, Name("turns")):
+        copy_in(writer, tiles[0], "x")
+        copy_out(writer, tiles[0], "y")
+        writer.emit("Exp", dst=tiles[1], src=tiles[0], count=128)
+        with writer.when(Name("k") >= 1):
+            writer.emit("Exp", dst=tiles[2], src=tiles[1], count=128)
+        writer.emit("Max", dst=tiles[3], first=tiles[3], second=tiles[0], count=128)
+    program = Program(tuple(writer.tiles.values()), tuple(GM.values()), tuple(writer.blocks[0]))
+    found = without_unread(program)
+    assert [line for line in lines(found) if line in ("DataCopyPad", "Exp", "Max")] == [
+        "DataCopyPad",
+        "DataCopyPad",
+        "Max",
+    ]
+    assert without_unread(found) is found
 
 
 def test_copied_tiles_have_two_copies_and_the_turn_says_which() -> None:
