@@ -49,6 +49,7 @@ from graphkernel.passes.precision.decrease_compute_precision import decrease_com
 from graphkernel.passes.precision.decrease_transfer_precision import decrease_transfer_precision
 from graphkernel.passes.precision.integer_products import integer_products
 from graphkernel.passes.precision.quantized_between import quantized_between
+from graphkernel.passes.precision.quantized_images import quantized_images
 from graphkernel.passes.precision.raise_reduction_precision import raise_reduction_precision
 from graphkernel.passes.precision.reorder_ops import reorder_ops
 from graphkernel.passes.redundant_output import eliminate_redundant_output
@@ -105,6 +106,8 @@ PIPELINE = (
          why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
     Step(integer_products, "cluster", 31, level=2, when=on("cpu"),
          why="what is constant is folded, and what quantizes beside such products is no library's any more"),
+    Step(quantized_images, "cluster", 32, level=2, when=on("cpu"),
+         why="before it is asked which images have channels last, and pairs are looked at one by one"),
     Step(quantized_between, "cluster", 24, level=2, when=on("cpu"),
          why="operators are basic, so that it is known which of them kernels hold, and nothing is clustered yet"),
     Step(to_nhwc_format, "cluster", 28, level=2, when=on("cpu"),

@@ -42,9 +42,12 @@ def _told(kernel: Kernel) -> dict[str, Any]:
         content.extend(code.content)
         return record
 
-    caller, team = kept(entry.caller.code), kept(None if entry.team is None else entry.team.library.code)
+    both = (kernel, *(() if kernel.preparation is None else (kernel.preparation,)))
+    teams = (entry_of(made).team for made in both)
+    caller = kept(entry.caller.code)
+    team = kept(next((each.library.code for each in teams if each is not None), None))
     kernels: list[Items] = []
-    for made in (kernel, *(() if kernel.preparation is None else (kernel.preparation,))):
+    for made in both:
         kernels.append(kernel_items(made, len(content)))
         content += code_of(made).content
     return {

@@ -18,6 +18,7 @@ from graphkernel.cluster.product_cost import (
     LANES,
     TERMS_PER_CYCLE,
     USUAL_ROWS,
+    WORD_BYTES,
     Cycles,
 )
 from kernelgen.tensor.graph import Node, Value
@@ -112,7 +113,8 @@ def _cycles(node: Node) -> float:
     """At all multiplications that a core can do at once, whole vectors of result channels."""
     count, *terms = (dim for dim in node.args[1].type.shape if isinstance(dim, int))
     points = _elements(node.out) / count
-    return points * -(-count // LANES) * LANES * prod(terms) / TERMS_PER_CYCLE
+    each = prod(terms) if node.out.type.dtype.is_float else prod(terms) / WORD_BYTES
+    return points * -(-count // LANES) * LANES * each / TERMS_PER_CYCLE
 
 
 def _elements(value: Value) -> float:

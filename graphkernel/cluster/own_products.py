@@ -10,16 +10,17 @@ from __future__ import annotations
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, MATMUL_INTEGER, STORED_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.operators.pool import POOL2D
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 
 PRODUCTS = frozenset({BATCH_MATMUL, MATMUL})
 WEIGHTED = PRODUCTS | {STORED_MATMUL, MATMUL_INTEGER, CONV2D}
-OWN = WEIGHTED | {POOL2D}
+OWN = WEIGHTED | {POOL2D, PAD_AKG}
 
 
 def is_own(node: Node) -> bool:
-    """Whether it was decided that a product, a convolution or a pooling is a kernel of ours."""
+    """Whether it was decided that a product, a convolution, a pooling or what is around an image is a kernel of ours."""
     return node.op in OWN and node.attrs.bool(OWN_KERNEL, False)
 
 

@@ -30,7 +30,9 @@ LONE_COLUMN = 3.2
 USUAL_ROWS = 64
 """What a number of rows is taken for that is not known."""
 
-FLOAT_BYTES = 4
+FLOAT_BYTES = WORD_BYTES = 4
+"""A word of bytes takes as long as a float: it is as large, and one instruction multiplies and adds it."""
+
 OWN_SHARE_TERMS = 1 / (TERMS_PER_CYCLE * OWN_SHARE)
 """Cycles of a multiplication in a kernel of ours."""
 

@@ -21,6 +21,7 @@ from kernelgen.tensor.operators.effects import ASSIGN
 from kernelgen.tensor.operators.elemwise import TENSOR_MOVE
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.matmul import MATMUL_INTEGER
+from kernelgen.tensor.operators.nn import BYTE_SUMS, CONV2D
 from kernelgen.tensor.operators.padding import UNPAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SLICE, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import TRANSPOSE
@@ -136,7 +137,8 @@ def _check_types(node: Node) -> None:
 
 def _widened(node: Node) -> Node:
     """The node over wider types; itself where runtimes have its own."""
-    if is_view(node) or node.op in MOVING:
+    of_bytes = node.op is CONV2D and node.out.type.dtype == BYTE_SUMS
+    if is_view(node) or node.op in MOVING or of_bytes:
         return node
     args = tuple(_wide_value(value) for value in node.args)
     types = tuple(type_.of_dtype(_wide(type_.dtype)) for type_ in node.types)

@@ -20,7 +20,7 @@ from kernelgen.tensor.operators.matmul import (
     NIBBLE,
     STORED_MATMUL,
 )
-from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL, NHWC, is_nhwc
+from kernelgen.tensor.operators.nn import AVG_POOL, BYTE_SUMS, CONV2D, MAX_POOL, NHWC, is_nhwc
 from kernelgen.tensor.operators.pieces import CONCAT
 from kernelgen.tensor.operators.pool import POOL2D, as_pooling, pooling_of
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
@@ -107,7 +107,8 @@ def _in_planes(write: Write) -> Write:
 
 def _conv(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
     window = {"strides": node.attrs.ints("stride", (1, 1)), "dilations": node.attrs.ints("dilation", (1, 1))}
-    return writer.emit("Conv", *x, result=result, pads=_pads(node), group=node.attrs.int("group", 1), **window)
+    name = "ConvInteger" if node.out.type.dtype == BYTE_SUMS else "Conv"
+    return writer.emit(name, *x, result=result, pads=_pads(node), group=node.attrs.int("group", 1), **window)
 
 
 def _pads(node: Node) -> tuple[int, ...]:

@@ -122,3 +122,13 @@ def test_processes_are_for_several_kernels_and_for_who_has_no_compiler(monkeypat
     for executable in ("", "/usr/bin/blender", "/opt/uwsgi"):
         monkeypatch.setattr(sys, "executable", executable)
         assert workers_for(1000) == 0
+
+
+def test_a_preparation_may_have_threads_where_its_kernel_has_none() -> None:
+    desc = one("MatMulInteger", [("uint8", (1, 256)), ("int8", (256, 128))], [("int32", (1, 128))])
+    (kernel,) = made(desc, constants=(1,))
+    assert isinstance(kernel, ElsewhereKernel)
+    random = np.random.default_rng(0)
+    x, w = (random.integers(0, 100, shape).astype(of) for shape, of in (((1, 256), "uint8"), ((256, 128), "int8")))
+    (laid,) = kernel.prepare(w)
+    assert np.array_equal(kernel(x, laid)[0], x.astype(np.int32) @ w.astype(np.int32))

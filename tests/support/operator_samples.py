@@ -300,6 +300,8 @@ SAMPLES: Mapping[str, Sequence[Sample]] = {
     "Conv2D": [
         sample("*[N, 4, 7, 6]", "*[6, 2, 3, 2]", pad=(1, 0, 2, 1), **WINDOW), sample("*[1, 3, 5, 5]", "*[2, 3, 1, 1]"),
         sample("*[N, 7, 6, 4]", "*[3, 2, 2, 6]", pad=(1, 0, 2, 1), format="NHWC", **WINDOW),
+        sample("u8[N, 4, 7, 6]", "i8[6, 4, 3, 2]", pad=(1, 0, 2, 1), stride=(2, 1)),
+        sample("u8[N, 7, 6, 5]", "i8[3, 2, 5, 6]", pad=(1, 0, 2, 1), format="NHWC"),
     ],
     "Conv2DBackpropInput": [
         sample("*[2, 6, 3, 7]", "*[6, 2, 3, 2]", input_size=(2, 4, 7, 6), pad=(1, 1, 2, 1), **{**WINDOW, "dilation": (2, 2)})

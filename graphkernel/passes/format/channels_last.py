@@ -15,8 +15,9 @@ from graphkernel.passes.format.format_kinds import AXIS_FREE
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.elemwise import MUL
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL
-from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL, NHWC, is_nhwc
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL_INTEGER
+from kernelgen.tensor.operators.nn import AVG_POOL, BYTE_SUMS, CONV2D, MAX_POOL, NHWC, is_nhwc
+from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.pool import POOL2D
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
@@ -100,7 +101,7 @@ def moved(value: Value, perm: tuple[int, ...], builder: Builder) -> Value:
 
 
 def _has_kernel(node: Node) -> bool:
-    if node.out.type.dtype != FLOAT or is_nhwc(node.attrs):
+    if node.out.type.dtype not in (FLOAT, BYTE_SUMS) or is_nhwc(node.attrs):
         return False
     if node.op is CONV2D:
         return node.args[1].constant is not None and len(node.args) == 2
@@ -140,10 +141,12 @@ def _convolved(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Val
     last, kind = np.ascontiguousarray(np.transpose(weights, (2, 3, 1, 0))), windows_of(node)
     if kind in (Windows.POINTS, Windows.PATCHES):
         image = args[0] if kind is Windows.POINTS else _patches(node, args[0], builder)
-        matrix = builder.constant(last.reshape(-1, last.shape[-1]), FLOAT)
+        matrix = builder.constant(last.reshape(-1, last.shape[-1]))
+        if node.out.type.dtype == BYTE_SUMS:
+            return (builder.emit(MATMUL_INTEGER, image, matrix, name=node.name, **{OWN_KERNEL: True}),)
         return (builder.emit(BATCH_MATMUL, image, matrix, name=node.name, **PLAIN_PRODUCT),)
     attrs = node.attrs.with_(**OWN_NHWC)
-    return builder.node(CONV2D, (args[0], builder.constant(last, FLOAT)), attrs, node.name).outs
+    return builder.node(CONV2D, (args[0], builder.constant(last)), attrs, node.name).outs
 
 
 PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
@@ -198,6 +201,11 @@ def _along(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, 
     return builder.node(node.op, args, node.attrs.with_(axis=axis), node.name).outs
 
 
+def _padded(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    ends = {name: tuple(node.attrs.ints(name)[d] for d in order(IMAGE)) for name in ("head", "tail")}
+    return builder.node(node.op, args, node.attrs.with_(**ends), node.name).outs
+
+
 def _sliced(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
     begin, end, strides = node.attrs.dims("begin"), node.attrs.dims("end"), node.attrs.ints("strides")
     last = {name: tuple(given[d] for d in order(IMAGE)) for name, given in (("begin", begin), ("end", end))}
@@ -227,4 +235,4 @@ def _shuffled(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Valu
 
 
 WINDOWED: Mapping[Operator, Form] = {CONV2D: _convolved, MAX_POOL: _pooled, AVG_POOL: _pooled}
-MOVED: Mapping[Operator, Form] = {CONCAT: _along, SPLIT: _along, STRIDED_SLICE: _sliced}
+MOVED: Mapping[Operator, Form] = {CONCAT: _along, SPLIT: _along, STRIDED_SLICE: _sliced, PAD_AKG: _padded}

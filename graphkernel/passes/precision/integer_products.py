@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphkernel.cluster.fuse_nodes import with_unique_labels
-from graphkernel.cluster.product_cost import cost_of
+from graphkernel.cluster.product_cost import WORD_BYTES, cost_of
 from graphkernel.cluster.stored_weights import known
 from graphkernel.ops import Tensor, apply
 from graphkernel.passes.base import Context, graph_pass
@@ -36,11 +36,8 @@ from kernelgen.tensor.types import dtype
 Array = np.ndarray[Any, np.dtype[Any]]
 BYTES = frozenset({"int8", "uint8"})
 BYTE_HALF = 128
-WORD_BYTES = 4
-"""A word of so many bytes takes as long as a float: it is as large, and one instruction multiplies and adds it."""
-
 FLOAT, INT8 = dtype("float32"), dtype("int8")
-TURNS = ("transpose_a", "transpose_b")
+FACTORS = 2
 
 
 class Weights(NamedTuple):
@@ -100,10 +97,8 @@ def _product(node: Node) -> IntegerProduct | None:
     """The product of bytes with constant weights that a node is; None for other nodes."""
     if is_onnx(node, MATMUL_INTEGER.name):
         return _of_integers(node)
-    is_plain = (
-        node.op in (MATMUL, BATCH_MATMUL) and len(node.args) == len(TURNS) and not any(map(node.attrs.get, TURNS))
-    )
-    return _of_dequantized(*(arg.node for arg in node.args)) if is_plain else None
+    is_product = node.op in (MATMUL, BATCH_MATMUL) and len(node.args) == FACTORS
+    return _of_dequantized(node) if is_product and not node.attrs.bool("transpose_a", False) else None
 
 
 def _of_integers(node: Node) -> IntegerProduct | None:
@@ -121,14 +116,16 @@ def _operands(node: Node) -> Iterator[Value | None]:
         yield next(given) if there else None
 
 
-def _of_dequantized(rows: Node, weights: Node) -> IntegerProduct | None:
-    if not all(is_onnx(node, "DequantizeLinear") and node.out.type.dtype == FLOAT for node in (rows, weights)):
+def _of_dequantized(node: Node) -> IntegerProduct | None:
+    rows, weights = (arg.node for arg in node.args)
+    if not all(is_onnx(each, "DequantizeLinear") and each.out.type.dtype == FLOAT for each in (rows, weights)):
         return None
-    found = _weights(weights.args[0], (*weights.args[2:], None)[0])
+    turned = node.attrs.bool("transpose_b", False)
+    found = _weights(weights.args[0], (*weights.args[2:], None)[0], turned)
     of_rows, of_weights, zero = known(rows.args[1]), known(weights.args[1]), (*rows.args[2:], None)[0]
     if found is None or of_rows is None or of_weights is None or not _are_rows(rows.args[0]) or of_rows.size != 1:
         return None
-    if of_weights.size != 1 and (along(weights, weights.args[0]) != 1 or of_weights.ndim != 1):
+    if of_weights.size != 1 and (along(weights, weights.args[0]) != (0 if turned else 1) or of_weights.ndim != 1):
         return None
     scale = (of_rows.reshape(()) * of_weights.reshape(-1)).astype(np.float32)
     return IntegerProduct(rows.args[0], np.zeros((), np.int32) if zero is None else zero, found, scale)
@@ -138,12 +135,16 @@ def _are_rows(rows: Value) -> bool:
     return rows.type.dtype.name in BYTES and rows.type.rank > 1
 
 
-def _weights(numbers: Value, zeros: Value | None) -> Weights | None:
-    """Constant weights as int8: those without a sign less 128; None where they are no constant matrix worth packing."""
+def _weights(numbers: Value, zeros: Value | None, turned: bool = False) -> Weights | None:
+    """Constant weights as int8: those without a sign less 128; None where they are no constant matrix worth packing.
+
+    ``turned`` ones are columns by terms.
+    """
     given = known(numbers)
     offsets = np.zeros(1, np.int32) if zeros is None else known(zeros)
     if given is None or given.dtype.name not in BYTES or given.ndim != 2 or offsets is None:
         return None
+    given = np.ascontiguousarray(given.T) if turned else given
     if given.size < LEAST_WEIGHTS or min(given.shape) == 1 or offsets.size not in (1, given.shape[1]):
         return None
     middle = BYTE_HALF if given.dtype == np.uint8 else 0

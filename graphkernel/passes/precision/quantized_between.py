@@ -112,11 +112,13 @@ def _is_by_one_scale(node: Node) -> bool:
 
 
 def _is_read_by_kernels(graph: Graph, node: Node, kernels: Kernels) -> bool:
-    """Whether it reads what a kernel makes, for operators of kernels."""
+    """Whether it reads what a kernel makes, for operators of kernels, or a constant for those that move its elements."""
     if not _is_by_one_scale(node):
         return False
-    made = node.args[0].node
-    return made.op not in LEAVES and kernels.hold(made) and all(map(kernels.hold, graph.users[node]))
+    made, users = node.args[0].node, graph.users[node]
+    if made.op not in LEAVES:
+        return kernels.hold(made) and all(map(kernels.hold, users))
+    return all(kernels.hold(user) and user.op.traits.moves and not is_own_gather(user) for user in users)
 
 
 def _is_table(node: Node) -> bool:

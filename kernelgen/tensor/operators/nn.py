@@ -16,11 +16,14 @@ from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.attributes import flag, plain, repeated, whole
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
-from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType
+from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType, dtype
 
 Types = tuple[TensorType, ...]
 
 NHWC = "NHWC"
+BYTE_FACTORS, BYTE_SUMS = (dtype("uint8"), dtype("int8")), dtype("int32")
+"""What a convolution of bytes is of, and what it sums them in."""
+
 FORMAT = replace(plain("format", "str", "NCHW"), quiet=True)
 STRIDE, PAD = repeated("stride", 2, 1), repeated("pad", 4, 0)
 CONV_ATTRIBUTES = (STRIDE, PAD, repeated("dilation", 2, 1), whole("group", 1))
@@ -121,7 +124,7 @@ def conv_sizes(weight: Shape, attrs: Attrs) -> tuple[Dim, Dim, Shape]:
 
 def _conv_type(types: Types, attrs: Attrs) -> Types:
     x, weight = types
-    shared = expect_dtype(floating, x, weight)
+    result = BYTE_SUMS if (x.dtype, weight.dtype) == BYTE_FACTORS else expect_dtype(floating, x, weight)
     group = attrs.int("group", 1)
     if x.rank != 4 or weight.rank != 4 or not all(isinstance(dim, int) for dim in weight.shape):
         raise TypeRuleError("expects four dims and a static weight, NCHW with OIHW or NHWC with HWIO")
@@ -129,12 +132,14 @@ def _conv_type(types: Types, attrs: Attrs) -> Types:
     channels = _image(x, attrs)[1]
     if channels != inner * group or not isinstance(out, int) or out % group:
         raise TypeRuleError(f"{channels} channels do not fit a weight with {inner} in {group} groups to {out}")
-    return (TensorType(_windowed(x, tuple(d for d in kernel if isinstance(d, int)), attrs, out), shared),)
+    return (TensorType(_windowed(x, tuple(d for d in kernel if isinstance(d, int)), attrs, out), result),)
 
 
 def _conv(x: Array, weight: Array, *, attrs: Attrs) -> Array:
     """Two-dimensional convolution, NCHW and OIHW or NHWC and HWIO; pad is one amount or (top, bottom, left, right); a bias
-    is a BiasAdd."""
+    is a BiasAdd. Images of uint8 and weights of int8 give sums of int32."""
+    if x.dtype == np.uint8:
+        x, weight = x.astype(np.int32), weight.astype(np.int32)
     planes = np.transpose(weight, (3, 2, 0, 1)) if is_nhwc(attrs) else weight
     group, (out, inner, *kernel) = attrs.int("group", 1), planes.shape
 

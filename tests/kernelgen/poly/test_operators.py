@@ -66,6 +66,7 @@ CASES = [
     one("ElemAny", [(F, (4, 9))], [(F, (1,))]),
     one("ElemAll", [(F, (33,))], [("bool", (1,))]),
     one("Conv2D", [(F, (1, 3, 7, 8)), (F, (5, 3, 3, 2))], [(F, (1, 5, 3, 7))], "NCHW", stride=[1, 1, 2, 1]),
+    one("Conv2D", [("uint8", (2, 6, 7, 4)), ("int8", (6, 2, 3, 4))], [(I32, (2, 5, 5, 6))], "NHWC", stride=[1, 1, 1, 1]),
     one("Conv2D", [(H, (2, 6, 7, 4)), (H, (6, 2, 3, 2))], [(H, (2, 5, 2, 6))], "NHWC", stride=[1, 1, 1, 2],
         dilation=[1, 1, 1, 2], group=2),
     one("Pool2D", [(F, (2, 3, 7, 6))], [(F, (2, 3, 4, 3))], "NCHW", pool_type="max", kernel_size=[3, 3],

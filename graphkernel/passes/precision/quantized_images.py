@@ -1,0 +1,148 @@
+"""The pass quantized_images: a quantized image network is in kernels of ours as a whole, or not at all.
+
+Before and after::
+
+    q = QuantizeLinear(x, s, z)                   ==>    q = Cast(..Round(RealDiv(x, s))..)           as arithmetic
+    y = Conv2D(DequantizeLinear(q, s, z),                y = Mul(Cast(Conv2D(q, w)), [s * t])         sums of int32
+               DequantizeLinear(w, t))
+
+A library computes on bytes from one convolution to the next, in a layout of its own, and kernels between them would cost two
+changes each time. So all that quantizes becomes arithmetic, and convolutions are on bytes or, of groups, on floats, if
+:mod:`graphkernel.cluster.convolution_cost` says of all regions that follow that they are faster with channels last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphkernel.cluster.convolution_cost import region_cost
+from graphkernel.cluster.fuse_nodes import with_unique_labels
+from graphkernel.cluster.product_cost import WORD_BYTES, Cycles
+from graphkernel.cluster.stored_weights import known
+from graphkernel.ops import Tensor, apply
+from graphkernel.passes.base import Context, graph_pass
+from graphkernel.passes.format.image_regions import image_regions
+from graphkernel.passes.named_fusion.written_quant import along, is_onnx, zero_point
+from graphkernel.passes.own_products import is_barred
+from graphkernel.passes.precision.quantization import FLOAT, INT32, UINT8, cast, dequantized, quantized
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.padding import PAD_AKG
+from kernelgen.tensor.types import Attrs
+
+Array = np.ndarray[Any, np.dtype[Any]]
+BYTES = frozenset({"int8", "uint8"})
+BYTE_HALF = 128
+
+
+@graph_pass
+def quantized_images(graph: Graph, context: Context) -> Graph:
+    """QuantizeLinear, DequantizeLinear and the convolutions between them as arithmetic and sums of bytes, by a cost."""
+    first = next((node for node in graph.operators if _is_quantized(node)), None)
+    if first is None or is_barred(first, context.options):
+        return graph
+    made = with_unique_labels(graph.rebuild(_Rewriter().rewrite))
+    regions = image_regions(made)
+    left = {node for node in made.operators if node.op is CONV2D}.difference(
+        *(region.convolutions for region in regions)
+    )
+    costs = [region_cost(region.convolutions, region.borders) for region in regions]
+    total = Cycles(sum(cost.own for cost in costs), sum(cost.library for cost in costs))
+    is_own = total.is_own and not left and not any(is_onnx(node, "QuantizeLinear") for node in made.operators)
+    reason = "own-convolution" if is_own else "not-own-convolution"
+    context.log.add(quantized_images.name, reason, first.name, message=f"all that is quantized; {total}")
+    return made if is_own else graph
+
+
+def _is_quantized(node: Node) -> bool:
+    return node.op is CONV2D and all(is_onnx(arg.node, "DequantizeLinear") for arg in node.args)
+
+
+class Scaled(NamedTuple):
+    """Bytes, and what they stand for: ``(bytes - zero) * scale``."""
+
+    bytes: Value
+    scale: Array
+    zero: Array
+
+
+@dataclass
+class _Rewriter:
+    """Makes arithmetic of what quantizes; ``read`` are the results that stand for bytes."""
+
+    read: dict[Value, Scaled] = field(default_factory=dict[Value, Scaled])
+
+    def rewrite(self, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The values that replace the results of a node."""
+        kept, builder = keep(node, args), Builder(origin=node.name)
+        scales = _scales(node)
+        if scales is not None and is_onnx(node, "QuantizeLinear"):
+            of = node.out.type.dtype.name
+            return (quantized(Tensor(args[0], builder), *scales, of).value,)
+        if scales is not None and known(args[0]) is None:
+            result = dequantized(Tensor(args[0], builder), *scales).value
+            self.read[result] = Scaled(args[0], *scales)
+            return (result,)
+        if _is_quantized(node) and (weights := _weights(kept.args[1].node)) is not None:
+            return (self.convolved(kept, weights, builder).value,)
+        return kept.outs
+
+    def convolved(self, node: Node, weights: tuple[Array, Array], builder: Builder) -> Tensor:
+        """A convolution on bytes where its windows have all channels, else on floats."""
+        numbers, scales = weights
+        image, by_channels = self.read.get(node.args[0]), scales.reshape(-1, 1, 1)
+        if image is None or node.attrs.int("group", 1) > 1:
+            floats = numbers.astype(np.float32) * by_channels[..., None]
+            return apply(CONV2D, Tensor(node.args[0], builder), floats, **node.attrs)
+        bytes_, zero = Tensor(image.bytes, builder), int(image.zero)
+        if bytes_.dtype.name == "int8":
+            bytes_, zero = cast(cast(bytes_, INT32) + np.int32(BYTE_HALF), UINT8), zero + BYTE_HALF
+        total = _sums(bytes_, zero, numbers, node.attrs)
+        if zero:
+            total = total - np.int32(zero) * numbers.sum((1, 2, 3), dtype=np.int32)[:, None, None]
+        return cast(total, FLOAT) * (by_channels * image.scale)
+
+
+def _sums(image: Tensor, zero: int, weights: Array, attrs: Attrs) -> Tensor:
+    """The sums of a convolution. Around an image stands its zero point, which is written out where it is not 0; channels
+    beside whole words are filled up, with weights of 0.
+    """
+    margins, beside = attrs.ints("pad", (0, 0, 0, 0)), -weights.shape[1] % WORD_BYTES
+    if not beside and not (zero and any(margins)):
+        return apply(CONV2D, image, weights, **attrs)
+    top, bottom, left, right = margins
+    head, tail = (0, 0, top, left), (0, beside, bottom, right)
+    padded = apply(PAD_AKG, image, head=head, tail=tail, pad_val=zero, own_kernel=True)
+    filled = np.pad(weights, ((0, 0), (0, beside), (0, 0), (0, 0)))
+    return apply(CONV2D, padded, filled, **attrs.with_(pad=(0, 0, 0, 0)))
+
+
+def _scales(node: Node) -> tuple[Array, Array] | None:
+    """Scale and zero point of a node that quantizes to bytes, or reads them, by one constant scale; None for others."""
+    if not (is_onnx(node, "QuantizeLinear") or is_onnx(node, "DequantizeLinear")):
+        return None
+    scale, zero = known(node.args[1]), zero_point(node)
+    bytes_ = node.out if is_onnx(node, "QuantizeLinear") else node.args[0]
+    if (
+        scale is None
+        or zero is None
+        or scale.size != 1
+        or scale.dtype != np.float32
+        or bytes_.type.dtype.name not in BYTES
+    ):
+        return None
+    return scale.reshape(()), zero.reshape(())
+
+
+def _weights(node: Node) -> tuple[Array, Array] | None:
+    """Constant weights of int8 without zero points, and their scales, one or one for each result channel."""
+    if not is_onnx(node, "DequantizeLinear"):
+        return None
+    numbers, scales, zeros = known(node.args[0]), known(node.args[1]), zero_point(node)
+    if numbers is None or scales is None or zeros is None or numbers.dtype != np.int8 or zeros.any():
+        return None
+    is_along = scales.size == 1 or along(node, node.args[0]) == 0
+    return (numbers, scales.reshape(-1)) if is_along and scales.dtype == np.float32 else None
