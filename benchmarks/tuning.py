@@ -3,7 +3,7 @@
 Each kernel is tuned on this machine, then once more by the worker of a dask cluster on loopback. The gain is the median of
 the ratio to the untuned kernel, timed in turns after the search, with the bounds that hold it. Then every finding is followed
 in a process of its own, whose kernels must be those that were measured, byte for byte; and the whole model is timed untuned
-and tuned.
+and tuned, where any of its kernels is another one.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def main(
             there = tune(kernels, Limits(most, seconds), crew, files["there"])
         again = replayed(kernels, files["here"])
         rows = {name: row(here[name], there[name], again[name]) for name in kernels}
-        whole = network(graph, files["here"])
+        whole = network(graph, files["here"]) if any(here[key[:12]].plan for key in of_model) else None
     parts = {"model": [key[:12] for key in of_model]}
     parts["corpus"] = [name for name in kernels if name not in parts["model"]]
     record: dict[str, Any] = {

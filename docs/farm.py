@@ -69,22 +69,25 @@ def tuned() -> str:
     if record is None:
         return ""
     told = [f"- {name}: {_told(part)}" for name, part in record["summary"].items()]
-    ratio = record["network"]["ratio"]
-    low, high = ratio["quartiles"]
-    network = record["network"]
-    whole = (
-        f"- {record['model']} as a whole ({', '.join(record['dims'])}): {ratio['median']:.2f} of "
-        f"{network['untuned_ms']:.1f} ms (half of {network['rounds']} rounds between {low:.2f} and {high:.2f})"
-    )
+    whole = f"- {record['model']} as a whole ({', '.join(record['dims'])}): {_of_network(record['network'])}"
     limits = f"at most {record['plans_at_most']} plans and {record['seconds_at_most']:g} s for a kernel"
     return "\n".join((f"{record['date']}, {limits}, load {record['load']:g}:\n", *told, whole, ""))
 
 
+def _of_network(network: Mapping[str, Any] | None) -> str:
+    if network is None:
+        return "none of its kernels is another one, so nothing to time"
+    low, high = network["ratio"]["quartiles"]
+    rounds = f"half of {network['rounds']} rounds between {low:.2f} and {high:.2f}"
+    return f"{network['ratio']['median']:.2f} of {network['untuned_ms']:.1f} ms ({rounds})"
+
+
 def _told(part: Mapping[str, Any]) -> str:
     agreed, of = part["dask_same_choice_where_measurements_agree"]
+    gains = f", these at {part['mean_of_kept']:.2f} of their time in the geometric mean, the best at {part['best']:.2f}"
     return (
-        f"{part['kept']} of {part['kernels']} kernels faster by more than the noise, these at {part['mean_of_kept']:.2f} of "
-        f"their time in the geometric mean, the best at {part['best']:.2f}; followed again in another process "
+        f"{part['kept']} of {part['kernels']} kernels faster by more than the noise{gains if part['kept'] else ''}; "
+        f"followed again in another process "
         f"{part['same_bytes_again']} of {part['kernels']} are the same byte for byte; over dask the same choice for "
         f"{part['dask_same_choice']}, and for {agreed} of the {of} whose measurements agree"
     )

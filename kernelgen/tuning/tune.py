@@ -6,7 +6,7 @@
 
 A step tries near neighbours first (:mod:`kernelgen.tuning.neighbours`), far ones where none of those is faster. They are
 proved and estimated before anything is compiled; those that the cost model thinks fastest are compiled and measured in turn,
-hopeless ones never. What was not slower in a few turns is measured with three times as many, the better half of it again.
+hopeless ones never. What was not slower in a few turns is measured with three times as many, the better half of that again.
 Times are compared in turns, so that what else the machine does hits both.
 """
 
@@ -41,7 +41,7 @@ LIKE = 0.02
 HOPELESS = 2.0
 """The cost model knows no caches, but is not wrong by more than this: what it thinks slower still is not compiled."""
 
-TURNS = (3, 9, 27)
+TURNS = (5, 15, 45)
 """Of the rounds of a step, each of which drops the slower half of those that are left."""
 
 LEAST_SECONDS = 1e-9
