@@ -5,8 +5,9 @@ Passes append to the log that their context holds; ``explain`` and the report re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias, cast
 
 from graphkernel.errors import CatalogueError, nearest
 from kernelgen.system.escape import line
@@ -105,11 +106,17 @@ class Decision:
         return line(f"{self.pass_name}: {objects}: {self.code}: {self.message or REASONS[self.code]}")
 
 
+Told: TypeAlias = Callable[[], Iterable[Decision]]
+
+
 @dataclass
 class DecisionLog:
-    """An append-only list of decisions, handed down explicitly to whoever decides."""
+    """An append-only list of decisions, handed down explicitly to whoever decides.
 
-    _decisions: list[Decision] = field(default_factory=list["Decision"])
+    Some are put into words only when somebody reads the log: most often nobody does.
+    """
+
+    _entries: list[Decision | Told] = field(default_factory=list["Decision | Told"])
 
     def add(self, pass_name: str, code: str, subject: str, other: str = "", message: str = "") -> None:
         """Appends one decision of the pass ``pass_name`` about the node ``subject`` and, where it is about two,
@@ -118,11 +125,18 @@ class DecisionLog:
         ``code`` is one of REASONS, ``message`` the particulars. Raises ``CatalogueError`` when the code is not in
         REASONS.
         """
-        self._decisions.append(Decision(pass_name, code, subject, other, message))
+        self._entries.append(Decision(pass_name, code, subject, other, message))
 
-    def extend(self, decisions: Iterable[Decision]) -> None:
-        """Appends decisions that were taken elsewhere."""
-        self._decisions.extend(decisions)
+    def tell_later(self, told: Told) -> None:
+        """Appends decisions that were taken, and that ``told`` puts into words when the log is read."""
+        self._entries.append(told)
+
+    @property
+    def _decisions(self) -> Sequence[Decision]:
+        if any(not isinstance(entry, Decision) for entry in self._entries):
+            told = ((entry,) if isinstance(entry, Decision) else entry() for entry in self._entries)
+            self._entries[:] = [decision for decisions in told for decision in decisions]
+        return cast("list[Decision]", self._entries)
 
     def with_code(self, prefix: str) -> tuple[Decision, ...]:
         """The decisions whose code starts with ``prefix``, such as ``"not-fused"``."""

@@ -1,8 +1,8 @@
 """The engine of clustering and splitting: which operators become one kernel.
 
 Reading order: ascend_checks, fuse_nodes, boundary, iteration_space, liveness, merge_dag, maximal_clusters, naming,
-ops_lists, own_gathers, own_pieces, product_cost, stored_weights, own_products, rows, convolution_cost, attention,
-parallel_cost, split_models, area, cost, partition, grow_areas, recompute.
+ops_lists, own_pieces, product_cost, stored_weights, own_products, rows, convolution_cost, attention,
+parallel_cost, split_models, area, cost, partition, grow_areas, sections, recompute.
 
 - ``reach``      a graph whose nodes merge: would this merge close a cycle?
 - ``contract``   maximal connected acyclic sets of clusterable operators
@@ -11,6 +11,7 @@ parallel_cost, split_models, area, cost, partition, grow_areas, recompute.
 - ``partition``  the areas of one cluster, their links, and merging
 - ``model``      per-target limits and the order of the patterns
 - ``cost``       bytes moved, copies, rows to share: figures and objections
+- ``sections``  what growth joins nothing across: parts of a body that grow apart, equal ones once
 - ``recompute``  cheap values that are computed in each kernel that needs them
 - ``grow``       the loop: propose, check, merge, until nothing changes
 - ``naming``     kernel names that are true to content
@@ -19,8 +20,7 @@ parallel_cost, split_models, area, cost, partition, grow_areas, recompute.
 - ``liveness``   bytes that are alive between operators, and which values share memory
 - ``parallel_cost``  what kernels weigh side by side: blocks, and bytes a block
 - ``ops_lists``  which operators are clusterable on which target, at which level
-- ``own_gathers``  which gathers are kernels of a CPU, since their indices were looked at before
-- ``own_pieces``  which pieces stay with the convolutions of a library beside them
+- ``own_pieces``  which pieces stay with the convolutions of a library beside them, and which gathers are kernels of a CPU
 - ``product_cost``  what a product with constant weights costs as a kernel and in a library
 - ``convolution_cost``  what a region of an image network costs as kernels and in a library
 - ``stored_weights``  which weights are narrower in memory than products compute with

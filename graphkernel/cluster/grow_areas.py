@@ -7,23 +7,26 @@ two areas at the end, is recorded with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphkernel.cluster.area import Area, FusionPattern
 from graphkernel.cluster.cost import Objection, figures, human, is_greater, objection, too_large, traffic_saved
 from graphkernel.cluster.partition import Partition
 from graphkernel.cluster.split_models import Limits
-from graphkernel.decisions import DecisionLog
+from graphkernel.decisions import Decision, DecisionLog
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operator import Kind
 
 PASS_NAME = "graph_kernel_splitter"
+CYCLE = Objection("not-fused-cycle", "an operator outside needs one of them and is needed by the other")
 
 
-def grow(graph: Graph, patterns: Sequence[FusionPattern], limits: Limits) -> Growth:
-    """The areas of a cluster's body after fusion, and why they are so."""
-    growth = Growth(Partition(graph), limits)
+def grow(
+    graph: Graph, patterns: Sequence[FusionPattern], limits: Limits, section: tuple[Node, ...] | None = None
+) -> Growth:
+    """The areas of a cluster's body, or of a section of it, after fusion, and why they are so."""
+    growth = Growth(Partition(graph, section), limits)
     while growth.round(patterns):
         pass
     return growth
@@ -107,7 +110,7 @@ class Growth:
         if (found := too_large(areas, self.limits)) is not None:
             return found
         if not self.partition.is_acyclic(areas):
-            return Objection("not-fused-cycle", "an operator outside needs one of them and is needed by the other")
+            return CYCLE
         return objection(self.partition.graph, areas, self.limits)
 
     def rival(self, areas: Sequence[Area]) -> Objection | None:
@@ -147,6 +150,22 @@ class Growth:
             if pair in self.objections:
                 return self.objections[pair]
         return _no_pattern(producer, user)
+
+
+def decisions_between(graph: Graph, groups: Sequence[Sequence[Node]], home: Mapping[Node, int]) -> Iterator[Decision]:
+    """One decision for each dependence between two groups of operators, the areas of a graph, whose homes differ."""
+    partition = Partition(graph)
+    number = {node: place for place, node in enumerate(graph.operators)}
+    for group in groups:
+        partition.merge([area for node in group if (area := partition.area(number[node])) is not None])
+    for area in partition.areas:
+        for link in area.users:
+            if home[area.nodes[0]] != home[link.area.nodes[0]]:
+                producer, user = _ends(area, link.area)
+                is_acyclic = partition.is_acyclic((area, link.area))
+                found = _no_pattern(area, link.area) if is_acyclic else CYCLE
+                message = f"{found.message}; merging {figures(graph, (area, link.area))}"
+                yield Decision(PASS_NAME, found.code, producer.name, user.name, message)
 
 
 def _no_pattern(producer: Area, user: Area) -> Objection:

@@ -30,11 +30,14 @@ NEAREST = 16
 
 
 class Partition:
-    """At the start every operator of the graph is an area of its own; :meth:`merge` makes fewer."""
+    """At the start every operator is an area of its own; :meth:`merge` makes fewer.
 
-    def __init__(self, graph: Graph) -> None:
+    ``section`` are the operators that it is about, in their order, all of the graph's by default; others are outside.
+    """
+
+    def __init__(self, graph: Graph, section: tuple[Node, ...] | None = None) -> None:
         self.graph = graph
-        nodes = graph.operators
+        nodes = graph.operators if section is None else section
         dependences = edges(nodes)
         self._reach = Reach(len(nodes), dependences)
         self._outputs = frozenset(graph.outputs)
@@ -104,6 +107,9 @@ class Partition:
         for side in (range(start, len(readers)), range(start - 1, -1, -1)):
             others = (self._home[readers[index]] for index in side)
             yield from islice((number for number in others if number != area.number), NEAREST)
+
+    def _is_outside(self, node: Node) -> bool:
+        return node not in self._position
 
     def _is_needed(self, value: Value, inside: Collection[int]) -> bool:
         if value in self._outputs:
@@ -184,7 +190,7 @@ class Partition:
             operands=frozenset(node.args),
             reads=frozenset([arg for arg, space in tensors if space is None]),
             outputs=tuple(value for value in node.outs if self._is_needed(value, {number})),
-            is_output=node in self.graph.output_nodes,
+            is_output=node in self.graph.output_nodes or any(map(self._is_outside, self.graph.users[node])),
             mode=Mode.BASIC if node.op in BASIC_OPERATORS and not is_own(node) else Mode.COMPOSITE,
             neighbours=self,
         )

@@ -9,12 +9,14 @@ what they make.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from graphkernel.cluster.area import Area
 from graphkernel.cluster.cost import byte_size, human, is_cheap, is_greater
 from graphkernel.cluster.fuse_nodes import with_unique_labels
+from graphkernel.cluster.iteration_space import spread_of_operand
+from graphkernel.cluster.sections import is_needed_outside
+from kernelgen.tensor.dims import total
 from kernelgen.tensor.graph import LEAVES, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.types import Dim
@@ -33,40 +35,47 @@ class Copy:
     message: str
 
 
-def copies(graph: Graph, areas: Sequence[Area]) -> tuple[Copy, ...]:
-    """What to compute again, at most one value for each area that uses it."""
+def copies(graph: Graph, groups: Sequence[Sequence[Node]]) -> tuple[Copy, ...]:
+    """What to compute again, at most one value for each group of operators that uses it.
+
+    The ``groups`` hold each operator of the graph once and come producers before users.
+    """
+    home = {node: number for number, group in enumerate(groups) for node in group}
+    kernels = {number for number, group in enumerate(groups) if any(node.op.kind > Kind.RESHAPE for node in group)}
     found: dict[int, Copy] = {}
-    for area in areas:
-        if area.kind > Kind.RESHAPE and not area.has_one_user:
-            for link in area.users:
-                if link.area.kind > Kind.RESHAPE and link.area.number not in found:
-                    found.update((link.area.number, copy) for copy in _between(graph, area, link.area))
+    for number in sorted(kernels):
+        users = dict.fromkeys(home[user] for node in groups[number] for user in graph.users[node])
+        users.pop(number, None)
+        if len(users) > 1 or not graph.output_nodes.isdisjoint(groups[number]):
+            for user in users:
+                if user in kernels and user not in found:
+                    found.update((user, copy) for copy in _between(graph, groups[number], groups[user]))
     return tuple(found.values())
 
 
-def _between(graph: Graph, producer: Area, user: Area) -> Iterator[Copy]:
-    """The copy of the only value that passes between two areas, if it is worth it."""
-    inside = frozenset(producer.nodes)
-    passed = dict.fromkeys(arg for node in user.nodes for arg in node.args if arg.node in inside)
+def _between(graph: Graph, producer: Sequence[Node], user: Sequence[Node]) -> Iterator[Copy]:
+    """The copy of the only value that passes between two groups, if it is worth it."""
+    inside = frozenset(producer)
+    passed = dict.fromkeys(arg for node in user for arg in node.args if arg.node in inside)
     if len(passed) != 1:
         return
     (value,) = passed
     region = _region(value, producer)
     if not region:
         return
-    cost, size = _bytes_read(region, producer, user), byte_size(value)
-    homes = inside.union(user.nodes)
+    cost, size = _bytes_read(graph, region, inside, user), byte_size(value)
+    homes = inside.union(user)
     needed = value.node in graph.output_nodes or any(node not in homes for node in graph.users[value.node])
     saved = size if needed else size * 2
     if is_greater(saved, cost):
-        users = tuple(node for node in user.nodes if value in node.args)
+        users = tuple(node for node in user if value in node.args)
         message = f"computing {len(region)} operators again moves {human(cost)} instead of {human(saved)}"
         yield Copy(value, region, users, message)
 
 
-def _region(value: Value, area: Area) -> tuple[Node, ...]:
-    """The cheap operators of an area that make a value, operands first; what is dear among its makers stays outside."""
-    inside = frozenset(area.nodes)
+def _region(value: Value, producer: Sequence[Node]) -> tuple[Node, ...]:
+    """The cheap operators of a group that make a value, operands first; what is dear among its makers stays outside."""
+    inside = frozenset(producer)
     found: set[Node] = set()
     pending = [value.node]
     while pending and len(found) < LONGEST:
@@ -74,21 +83,39 @@ def _region(value: Value, area: Area) -> tuple[Node, ...]:
         if node in inside and is_cheap(node):
             found.add(node)
             pending.extend(arg.node for arg in node.args)
-    return tuple(node for node in area.nodes if node in found)
+    return tuple(node for node in producer if node in found)
 
 
-def _bytes_read(region: Sequence[Node], producer: Area, user: Area) -> Dim:
+def _bytes_read(graph: Graph, region: Sequence[Node], makers: frozenset[Node], user: Sequence[Node]) -> Dim:
     """Bytes that the copy makes the user read, and the producer store, that they did not before."""
-    inside, makers = frozenset(region), frozenset(producer.nodes)
+    inside = frozenset(region)
     operands = dict.fromkeys(
         arg for node in region for arg in node.args if arg.node not in inside and arg.type.size != 1
     )
-    total: Dim = 0
+    read: Dim = 0
     for value in operands:
-        if value not in user.reads:
-            is_new = value.node in makers and value not in producer.outputs
-            total = total + byte_size(value) * (1 + is_new)
-    return total
+        if not any(_reads(node, value) for node in user):
+            is_new = value.node in makers and not is_needed_outside(graph, value, makers)
+            read = read + byte_size(value) * (1 + is_new)
+    return read
+
+
+def _reads(node: Node, value: Value) -> bool:
+    """Whether an operator reads a tensor element by element."""
+    places = (place for place, arg in enumerate(node.args) if arg == value)
+    return any(spread_of_operand(node, place) is None for place in places)
+
+
+def moved_bytes(graph: Graph, groups: Iterable[Sequence[Node]]) -> Dim:
+    """Bytes that groups of operators read and store when each is a kernel."""
+    return total([byte_size(value) for group in groups for value in _boundary(graph, group)])
+
+
+def _boundary(graph: Graph, group: Sequence[Node]) -> Iterator[Value]:
+    """The values that a group reads, and those that others read of it."""
+    inside = frozenset(group)
+    yield from {arg for node in group for arg in node.args if arg.node not in inside}
+    yield from [value for node in group for value in node.outs if is_needed_outside(graph, value, inside)]
 
 
 def with_copies(graph: Graph, wanted: Sequence[Copy]) -> Graph:

@@ -9,8 +9,7 @@ from graphkernel.cluster.fuse_nodes import extract
 from graphkernel.cluster.maximal_clusters import clusters
 from graphkernel.cluster.naming import FUSION, Names
 from graphkernel.cluster.ops_lists import cluster_ops
-from graphkernel.cluster.own_gathers import is_own_gather
-from graphkernel.cluster.own_pieces import pieces_beside_windows
+from graphkernel.cluster.own_pieces import is_own_gather, pieces_beside_windows
 from graphkernel.cluster.own_products import is_own
 from graphkernel.cluster.partition import BASIC_OPERATORS
 from graphkernel.decisions import DecisionLog

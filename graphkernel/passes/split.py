@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from graphkernel.cluster.area import Area, FusionPattern, Mode
-from graphkernel.cluster.cost import boundary_bytes, is_greater
+from graphkernel.cluster.cost import is_greater
 from graphkernel.cluster.fuse_nodes import call_of, extract, splice, with_unique_labels
-from graphkernel.cluster.grow_areas import grow
+from graphkernel.cluster.grow_areas import decisions_between, grow
 from graphkernel.cluster.naming import FUSION, SPLIT, Names, content, suffix_of
-from graphkernel.cluster.recompute import copies, with_copies
+from graphkernel.cluster.recompute import copies, moved_bytes, with_copies
+from graphkernel.cluster.sections import Section, Sections, has_sections, likeness
 from graphkernel.cluster.split_models import BARRED, MODELS, NEEDS, Limits
-from graphkernel.decisions import Decision, DecisionLog
+from graphkernel.decisions import Decision, Told
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import Graph, Node, Value, keep
@@ -86,37 +88,66 @@ def limits_of(options: Options) -> Limits:
 
 @dataclass(frozen=True)
 class _Part:
-    """An area of a body: its operators by position, and what becomes of it."""
+    """An area: its operators by position, and what becomes of it."""
 
     positions: tuple[int, ...]
     mode: Mode
 
+    def among(self, nodes: Sequence[Node]) -> list[Node]:
+        """Its operators, when these are those that it counts."""
+        return [nodes[position] for position in self.positions]
+
+    def moved(self, section: Section, position: Mapping[Node, int]) -> _Part:
+        """The same area by the positions that the operators of a section have elsewhere."""
+        return _Part(tuple([position[node] for node in self.among(section)]), self.mode)
+
 
 @dataclass(frozen=True)
 class _Cut:
-    """The parts of a body and the decisions on them, good for all bodies of the same content: layers repeat.
+    """The parts of a body, or of a section of one, and what was decided; good for all that are alike: layers repeat.
 
     ``labels`` are those that the decisions name, by position.
     """
 
     parts: tuple[_Part, ...]
-    decisions: tuple[Decision, ...]
+    told: Told
     labels: tuple[str, ...]
 
     @staticmethod
-    def of(body: Graph, areas: Sequence[Area], decisions: Iterable[Decision]) -> _Cut:
-        """What was decided on a body."""
-        position = {node: index for index, node in enumerate(body.operators)}
+    def of(nodes: Sequence[Node], areas: Sequence[Area], told: Told) -> _Cut:
+        """The cut of operators into areas."""
+        position = {node: index for index, node in enumerate(nodes)}
         parts = tuple(_Part(tuple(position[node] for node in area.nodes), area.mode) for area in areas)
-        return _Cut(parts, tuple(decisions), tuple(node.name for node in body.operators))
+        return _Cut(parts, told, _labels(nodes))
 
-    def decisions_on(self, body: Graph) -> Iterable[Decision]:
-        """The same decisions on another body, by the labels that its operators have."""
-        names = tuple(node.name for node in body.operators)
+    @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided, in words."""
+        return tuple(self.told())
+
+    def decisions_on(self, nodes: Sequence[Node]) -> Iterable[Decision]:
+        """The same decisions on other operators, by the labels that these have."""
+        names = _labels(nodes)
         if names == self.labels:
             return self.decisions
         labels = dict(zip(self.labels, names, strict=True))
         return (replace(made, subject=labels[made.subject], other=labels[made.other]) for made in self.decisions)
+
+    def groups(self, body: Graph) -> list[list[Node]]:
+        """The operators of each part of a body."""
+        return [part.among(body.operators) for part in self.parts]
+
+
+def _labels(nodes: Sequence[Node]) -> tuple[str, ...]:
+    return tuple([node.name for node in nodes])
+
+
+def _decisions(body: Graph, cuts: Sequence[tuple[Section, _Cut]]) -> Iterator[Decision]:
+    """What was decided in the sections of a body, and between them."""
+    for section, cut in cuts:
+        yield from cut.decisions_on(section)
+    home = {node: number for number, (section, _) in enumerate(cuts) for node in section}
+    yield from decisions_between(body, [part.among(section) for section, cut in cuts for part in cut.parts], home)
 
 
 class _Splitter:
@@ -126,6 +157,8 @@ class _Splitter:
         self._patterns = enabled_patterns(context.fusion_patterns, context.options)
         ordered = _in_order(context.fusion_patterns, context.options)
         self._disabled = tuple(pattern for pattern in ordered if pattern not in self._patterns)
+        model = MODELS[context.options.target]
+        self._has_sections = all(pattern.name in model.patterns for pattern in ordered)  # others may join anything
         self._limits = limits_of(context.options)
         self._recomputes = context.options.is_on("enable_recompute_fusion")
         self._log = context.log
@@ -135,12 +168,12 @@ class _Splitter:
     def parts(self, body: Graph) -> Graph | None:
         """The body over kernels and ordinary operators; None when it stays the kernel that it is."""
         body, cut = self._cut(body)
-        self._log.extend(cut.decisions_on(body))
+        self._log.tell_later(partial(cut.decisions_on, body.operators))
         kernels = [part for part in cut.parts if part.mode is Mode.COMPOSITE]
         self._record(body, cut.parts)
         if len(cut.parts) == 1 and kernels:
             return self._whole(body)
-        groups = [[body.operators[position] for position in part.positions] for part in kernels]
+        groups = [part.among(body.operators) for part in kernels]
         return extract(body, groups, lambda part: self._names.named(part, SPLIT))
 
     def _cut(self, body: Graph) -> tuple[Graph, _Cut]:
@@ -148,25 +181,47 @@ class _Splitter:
         key = content(body)
         if key in self._known:
             return body, self._known[key]
-        grown, areas, log = self._grown(body)
-        cut = _Cut.of(grown, areas, log)
+        grown, cut = self._grown(body)
         if grown is body:
             self._known[key] = cut
         return grown, cut
 
-    def _grown(self, body: Graph) -> tuple[Graph, Sequence[Area], DecisionLog]:
-        """The body, its areas and why they are so; with cheap values copied into their users when that moves fewer bytes."""
-        grown = grow(body, self._patterns, self._limits)
-        while self._recomputes and (wanted := copies(body, grown.areas)):
+    def _grown(self, body: Graph) -> tuple[Graph, _Cut]:
+        """The body and its cut; with cheap values copied into their users when that moves fewer bytes."""
+        cut = self._by_sections(body)
+        while self._recomputes and (wanted := copies(body, cut.groups(body))):
             copied = with_copies(body, wanted)
-            again = grow(copied, self._patterns, self._limits)
-            fewer = is_greater(boundary_bytes(grown.areas), boundary_bytes(again.areas))
-            if len(again.areas) > len(grown.areas) or not fewer:
+            again = self._by_sections(copied)
+            fewer = is_greater(moved_bytes(body, cut.groups(body)), moved_bytes(copied, again.groups(copied)))
+            if len(again.parts) > len(cut.parts) or not fewer:
                 break
-            body, grown = copied, again
+            body, cut = copied, again
             for copy in wanted:
                 self._log.add(PASS_NAME, "copied-cheap", copy.value.node.name, copy.users[0].name, copy.message)
-        return body, grown.areas, grown.decisions(self._disabled)
+        return body, cut
+
+    def _by_sections(self, body: Graph) -> _Cut:
+        """The cut of a body whose sections grow apart, those that are alike once."""
+        if not (self._has_sections and has_sections(body)):
+            return self._section(body, body.operators)
+        position = {node: index for index, node in enumerate(body.operators)}
+        sections = Sections(body)
+        while True:
+            cuts = [(section, self._known_section(body, section)) for section in sections.found()]
+            parts = [part.moved(section, position) for section, cut in cuts for part in cut.parts]
+            if len(cuts) == 1 or not sections.join_siblings(part.among(body.operators) for part in parts):
+                return _Cut(tuple(parts), partial(_decisions, body, cuts), _labels(body.operators))
+
+    def _known_section(self, body: Graph, section: Section) -> _Cut:
+        key = likeness(body, section)
+        if key not in self._known:
+            self._known[key] = self._section(body, section)
+        return self._known[key]
+
+    def _section(self, body: Graph, section: Section) -> _Cut:
+        """How a section of a body grows."""
+        growth = grow(body, self._patterns, self._limits, section)
+        return _Cut.of(section, growth.areas, partial(growth.decisions, self._disabled))
 
     def _whole(self, body: Graph) -> Graph | None:
         """The body as one kernel named by what it holds now; None when that is its name already."""

@@ -22,6 +22,17 @@ def test_a_log_is_read_by_code_and_by_name() -> None:
     assert [decision.code for decision in log.about("t0")] == ["fused-pattern", "not-fused-cycle"]
 
 
+def test_what_is_told_later_stands_in_its_place_and_is_told_once() -> None:
+    log, told = DecisionLog(), []
+    log.add("p", "folded", "a")
+    log.tell_later(lambda: told.append(1) or [Decision("p", "folded", "b"), Decision("p", "folded", "c")])
+    log.add("p", "folded", "d")
+    assert not told
+    assert [decision.subject for decision in log] == ["a", "b", "c", "d"]
+    assert len(log) == 4
+    assert told == [1]
+
+
 def test_a_decision_reads_as_a_sentence() -> None:
     assert str(Decision("p", "fused-pattern", "a", "b", "by x")) == "p: a -> b: fused-pattern: by x"
     assert REASONS["expanded"] in str(Decision("p", "expanded", "a"))

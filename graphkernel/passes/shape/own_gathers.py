@@ -12,7 +12,7 @@ negative one counts from the end, and one that is out of range is an error.
 
 from __future__ import annotations
 
-from graphkernel.cluster.own_gathers import is_own_gather
+from graphkernel.cluster.own_pieces import is_own_gather
 from graphkernel.ops.library.places import INDICES, PLACES
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
