@@ -63,7 +63,7 @@ def _between(graph: Graph, producer: Sequence[Node], user: Sequence[Node]) -> It
     region = _region(value, producer)
     if not region:
         return
-    cost, size = _bytes_read(graph, region, inside, user), byte_size(value)
+    cost, size = _bytes_read(graph, region, inside, frozenset(user)), byte_size(value)
     homes = inside.union(user)
     needed = value.node in graph.output_nodes or any(node not in homes for node in graph.users[value.node])
     saved = size if needed else size * 2
@@ -86,7 +86,7 @@ def _region(value: Value, producer: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(node for node in producer if node in found)
 
 
-def _bytes_read(graph: Graph, region: Sequence[Node], makers: frozenset[Node], user: Sequence[Node]) -> Dim:
+def _bytes_read(graph: Graph, region: Sequence[Node], makers: frozenset[Node], user: frozenset[Node]) -> Dim:
     """Bytes that the copy makes the user read, and the producer store, that they did not before."""
     inside = frozenset(region)
     operands = dict.fromkeys(
@@ -94,7 +94,7 @@ def _bytes_read(graph: Graph, region: Sequence[Node], makers: frozenset[Node], u
     )
     read: Dim = 0
     for value in operands:
-        if not any(_reads(node, value) for node in user):
+        if not any(_reads(node, value) for node in graph.users[value.node] if node in user):
             is_new = value.node in makers and not is_needed_outside(graph, value, makers)
             read = read + byte_size(value) * (1 + is_new)
     return read

@@ -32,8 +32,9 @@ class Expander:
     With ``wide`` narrow float operands are cast to float32 before and the results back after, as the operators' own
     meanings compute; without, the function sees them as they are. ``special`` holds other formulas for single targets,
     where the general one would need operators that the target's kernels lack. With ``targets`` the operator is expanded
-    on these only. With ``with_builder`` the function gets the builder as a keyword: an operator without operands has no
-    Tensor to record with.
+    on these only. The function is called once for operators that are alike: with the same attributes, and operands of the
+    same types, whatever weights they are. With ``with_builder`` it gets the builder as a keyword: an operator without
+    operands has no Tensor to record with.
     """
 
     name: str

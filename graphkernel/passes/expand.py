@@ -7,6 +7,9 @@ Before and after::
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.errors import TypeRuleError, nearest
 from graphkernel.expanders.base import Declined, Expander, entry_name, expand
@@ -14,6 +17,7 @@ from graphkernel.expanders.lists import expand_ops
 from graphkernel.ops import OPS
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.types import Category
 
 PASS_NAME = "graph_kernel_expander"
 
@@ -22,15 +26,12 @@ PASS_NAME = "graph_kernel_expander"
 def graph_kernel_expander(graph: Graph, context: Context) -> Graph:
     """Replaces each listed composite operator by its expansion; a declined expansion leaves the operator and says why."""
     listed = listed_ops(context)
+    expansions = _Expansions(context.options.target)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         name = entry_name(node)
         entry = context.expanders.get(name)
-        found = (
-            _expanded(entry, node, args, Builder(origin=node.name), context.options.target)
-            if entry and name in listed
-            else None
-        )
+        found = expansions.of(entry, node, args) if entry and name in listed else None
         _record(found, node, context)
         return found if isinstance(found, tuple) else keep(node, args).outs
 
@@ -51,6 +52,47 @@ def listed_ops(context: Context) -> frozenset[str]:
         return frozenset(options.enable_expand_ops_only)
     foreign = context.expanders.keys() - OPS.keys()
     return (expand_ops(options.target) | foreign | set(options.enable_expand_ops)) - set(options.disable_expand_ops)
+
+
+@dataclass
+class _Expansions:
+    """What operators expand to on a target; of operators that are alike only one is computed."""
+
+    target: str
+    known: dict[Hashable, tuple[Node, tuple[Value, ...], tuple[Value, ...] | Declined]] = field(default_factory=dict)
+
+    def of(self, entry: Expander, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...] | Declined:
+        """The results of an operator over ``args`` by others, labelled behind it, or why there are none."""
+        key = (entry.name, node.attrs.text, node.types, tuple([_likeness(value, args) for value in args]))
+        if key not in self.known:
+            found = _expanded(entry, node, args, Builder(origin=node.name), self.target)
+            self.known[key] = node, args, found
+            return found
+        first, operands, found = self.known[key]
+        return (
+            found if isinstance(found, Declined) else _moved(found, dict(zip(operands, args, strict=True)), first, node)
+        )
+
+
+def _likeness(value: Value, args: tuple[Value, ...]) -> Hashable:
+    """What an expander may ask of an operand: its type, which others are the same, numbers that are no weights."""
+    is_weights = value.type.size != 1 and value.type.dtype.is_float
+    is_asked = value.type.dtype.category is Category.COMPLEX or (value.constant is not None and not is_weights)
+    return args.index(value), value.type, value if is_asked else None
+
+
+def _moved(results: tuple[Value, ...], replaced: dict[Value, Value], first: Node, node: Node) -> tuple[Value, ...]:
+    """The expansion of the first operator as that of another one, over the operands that take the place of its own."""
+
+    def moved(value: Value) -> Value:
+        if value not in replaced:
+            made = value.node
+            label = node.name + made.name[len(first.name) :] if made.name.startswith(first.name) else made.name
+            copy = replace(made, args=tuple([moved(arg) for arg in made.args]), name=label)
+            replaced.update(zip(made.outs, copy.outs, strict=True))
+        return replaced[value]
+
+    return tuple(map(moved, results))
 
 
 def _expanded(

@@ -1,18 +1,19 @@
 """Applies rules until none matches, or a budget is spent.
 
 Each sweep finds matches on the graph as it is, producers before users, no two of which share a node, and rewrites all of
-them in one rebuild. The order of rules and nodes is fixed, so the result is too.
+them in one rebuild; the next one looks near what has changed. The order of rules and nodes is fixed, so the result is too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
-from graphkernel.patterns.language import Apply, Rule, Safety
+from graphkernel.patterns.language import Apply, Rule, Safety, Term
 from graphkernel.patterns.match import Match, build, makers, matches
 from graphkernel.patterns.ranges import Ranges
-from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import LEAVES, Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Operator
 
 
@@ -55,23 +56,41 @@ def apply_rules(graph: Graph, table: Table, allowed: Safety, budget: int | None 
     """:func:`simplify` with a table that is made once for many graphs."""
     left = 100 + 10 * len(graph.operators) if budget is None else budget
     firings: list[Firing] = []
-    ranges = Ranges()
-    while chosen := _choose(graph, table, allowed, ranges):
+    ranges, distant = Ranges(), _that_look_far(table)
+    farthest = max((_height(rule.equation.left) for rules in table.values() for _, rule in rules), default=0)
+    near: Container[Node] = frozenset(graph.operators)
+    while True:
+        chosen, waiting = _choose(graph, (near, table, distant), allowed, ranges)
+        if not chosen:
+            return Trail(graph, tuple(firings))
         if len(chosen) > left - len(firings):
             return Trail(graph, tuple(firings), exhausted=True)
-        graph = _rewrite(graph, chosen)
+        before, (graph, image) = graph, _rewrite(graph, chosen)
+        steps = _steps_to_new(before, graph, chosen, image)
+        near = {image[node] for node in waiting}.union(node for node in graph.operators if steps[node] <= farthest)
         firings.extend(Firing(rule.name, node.name) for node, (rule, _) in chosen.items())
-    return Trail(graph, tuple(firings))
 
 
 Choice = tuple[Rule, Match]
+Tables = tuple[Container[Node], Table, Table]
+"""The nodes near what changed in the last sweep, the rules for them, and those for the others."""
 
 
-def _choose(graph: Graph, table: Table, allowed: Safety, ranges: Ranges) -> dict[Node, Choice]:
+def _that_look_far(table: Table) -> Table:
+    """The rules whose promise depends on ranges of values, which may be proved by what stands anywhere before."""
+    return {op: [entry for entry in rules if entry[1].given is not None] for op, rules in table.items()}
+
+
+def _choose(
+    graph: Graph, tables: Tables, allowed: Safety, ranges: Ranges
+) -> tuple[dict[Node, Choice], Collection[Node]]:
+    """A match for each node that has one and shares no node with an earlier one, and the nodes where one was shared."""
+    near, table, distant = tables
     chosen: dict[Node, Choice] = {}
+    waiting: dict[Node, None] = {}
     taken: set[Node] = set()
     for node in graph.operators:
-        rules = table.get(node.op)
+        rules = (table if node in near else distant).get(node.op)
         if not rules:
             continue
         present = {value.node.op for value in node.args}
@@ -81,7 +100,40 @@ def _choose(graph: Graph, table: Table, allowed: Safety, ranges: Ranges) -> dict
                 chosen[node] = rule, found
                 taken |= found.nodes
                 break
-    return chosen
+            waiting[node] = None
+    return chosen, [node for node in waiting if node not in chosen]
+
+
+def _height(term: Term) -> int:
+    """Steps from the operator on top of a rule's left side to what stands for its variables, at most."""
+    return 1 + max(map(_height, term.args), default=0) if isinstance(term, Apply) else 0
+
+
+def _steps_to_new(
+    before: Graph, after: Graph, chosen: Container[Node], image: Mapping[Node, Node]
+) -> Mapping[Node, float]:
+    """For each node after a sweep how far before it something is new: beyond the height of rules it matches what it did.
+
+    New are what rules made, operands in the place of others, and operators that have other users, or became results.
+    """
+    steps: dict[Node, float] = {}
+    origin = {made: node for node, made in image.items()}
+    for node in after.nodes:
+        old = origin.get(node, node)
+        if node.op in LEAVES:
+            steps[node] = inf if old in before.users else 0
+        elif old not in before.users or _leads_elsewhere(before, old, after, node):
+            steps[node] = 0
+        else:
+            pairs = zip(old.args, node.args, strict=True)
+            steps[node] = 1 + min([0 if was.node in chosen else steps[arg.node] for was, arg in pairs], default=inf)
+    return steps
+
+
+def _leads_elsewhere(before: Graph, old: Node, after: Graph, node: Node) -> bool:
+    """Whether the number of an operator's users has changed, or whether it is a result."""
+    is_result = old in before.output_nodes, node in after.output_nodes
+    return is_result[0] != is_result[1] or len(before.users[old]) != len(after.users[node])
 
 
 def _applicable(graph: Graph, node: Node, rules: Sequence[Rule], allowed: Safety, ranges: Ranges) -> Iterator[Choice]:
@@ -110,13 +162,17 @@ def _duplicates_work(graph: Graph, rule: Rule, found: Match) -> bool:
     return any(node in graph.output_nodes or not found.nodes.issuperset(graph.users[node]) for node in inner)
 
 
-def _rewrite(graph: Graph, chosen: Mapping[Node, Choice]) -> Graph:
+def _rewrite(graph: Graph, chosen: Mapping[Node, Choice]) -> tuple[Graph, Mapping[Node, Node]]:
+    """The graph after the chosen matches, and what became of each other operator."""
     replaced: dict[Value, Value] = {}
+    image: dict[Node, Node] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         made = build(*chosen[node], replaced, Builder(origin=node.name)) if node in chosen else None
-        results = keep(node, args).outs if made is None else (made,)
+        if made is None:
+            image[node] = keep(node, args)
+        results = image[node].outs if made is None else (made,)
         replaced.update(zip(node.outs, results, strict=True))
         return results
 
-    return graph.rebuild(rewrite)
+    return graph.rebuild(rewrite), image

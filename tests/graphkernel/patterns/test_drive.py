@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
+import pytest
 
 from graphkernel import ops
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ops import Tensor
+from graphkernel.patterns import drive
 from graphkernel.patterns.arith_add import add_negated, add_zero, double_negation
 from graphkernel.patterns.drive import simplify
 from graphkernel.patterns.language import Rewrite, Safety, Term, rewrite, rule
-from kernelgen.tensor.graph import Builder, Graph
-from kernelgen.tensor.operators.elemwise import ADD, MUL, NEG
+from kernelgen.tensor.graph import Builder, Graph, Value
+from kernelgen.tensor.operators.elemwise import ABS, ADD, EXP, LOG, MAXIMUM, MUL, NEG, REAL_DIV, SQRT, SUB
 from kernelgen.tensor.types import TensorType, dtype
 from tests.support.growth import calls_of
 
@@ -78,3 +82,30 @@ def test_the_work_grows_with_the_chain() -> None:
 def test_a_constant_that_broadcasts_the_operand_stays_in_the_sum() -> None:
     graph = trace(lambda x: ops.reduce_sum(x * np.ones((2, 3, 4), np.float32), axis=(0, 2)), spec((4,)))
     assert simplify(graph, builtin_catalogue().rules, Safety.DOMAIN).graph.operators[-1].op.name == "ReduceSum"
+
+
+def tangled(seed: int) -> Graph:
+    """Sums, products and functions of few values, many of which rules know."""
+    chance = random.Random(seed)
+    builder = Builder()
+    inputs = [builder.parameter(name, spec((4,))) for name in "xy"]
+    values = [*inputs, builder.constant(np.float32(1)), builder.constant(np.zeros(4, np.float32))]
+
+    def pick() -> Value:
+        return values[-1 - int(chance.random() ** 2 * len(values))]
+
+    for _ in range(60):
+        if chance.random() < 0.4:
+            values.append(builder.emit(chance.choice([NEG, EXP, LOG, SQRT, ABS]), pick()))
+        else:
+            values.append(builder.emit(chance.choice([ADD, SUB, MUL, REAL_DIV, MAXIMUM]), pick(), pick()))
+    return Graph("tangled", tuple(inputs), tuple(dict.fromkeys((*values[-4:], pick()))))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_sweep_finds_near_what_changed_what_a_sweep_of_all_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, rules = tangled(seed), builtin_catalogue().rules
+    trail = simplify(graph, rules, Safety.DOMAIN)
+    monkeypatch.setattr(drive, "_steps_to_new", lambda before, after, chosen, image: dict.fromkeys(after.nodes, 0))
+    everywhere = simplify(graph, rules, Safety.DOMAIN)
+    assert (str(trail.graph), trail.firings) == (str(everywhere.graph), everywhere.firings)
