@@ -136,7 +136,7 @@ def _unpacked(rows: Array, bits: int) -> Array:
 def halves(weights: Array) -> Stored | None:
     """Float32 weights, a matrix of terms by columns, all of which are numbers of 16 bits; None for others."""
     for kind in (BFLOAT16.numpy, HALF.numpy):
-        if _is_of(weights.reshape(-1)[:SAMPLE], kind) and _is_of(weights, kind):
+        if _is_of(weights.flat[:SAMPLE], kind) and _is_of(weights, kind):
             return Stored(weights.astype(kind)[None])
     return None
 

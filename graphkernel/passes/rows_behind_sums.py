@@ -37,9 +37,8 @@ def rows_behind_sums(graph: Graph, context: Context) -> Graph:
 
 def is_behind_rows(body: Graph, args: tuple[Value, ...]) -> bool:
     """Whether a kernel on these operands may be computed row by row, behind the one sum among them that comes so."""
-    axes = row_axes(body)
     sums = [inside for inside, arg in zip(body.inputs, args, strict=True) if arg.index == 0 and comes_by_rows(arg.node)]
-    return len(sums) == 1 and sums[0] in axes
+    return len(sums) == 1 and sums[0] in row_axes(body)
 
 
 def comes_by_rows(node: Node) -> bool:

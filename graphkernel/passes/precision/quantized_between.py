@@ -22,7 +22,7 @@ import numpy as np
 
 from graphkernel.cluster.attention import attention_products
 from graphkernel.cluster.fuse_nodes import with_unique_labels
-from graphkernel.cluster.own_gathers import is_own_gather
+from graphkernel.cluster.own_pieces import is_own_gather
 from graphkernel.cluster.stored_weights import known
 from graphkernel.ops import Tensor
 from graphkernel.options import Options

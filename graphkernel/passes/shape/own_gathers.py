@@ -29,11 +29,13 @@ from kernelgen.tensor.types import Attrs, Dim
 @graph_pass
 def own_gathers(graph: Graph, context: Context) -> Graph:
     """Looks at the indices of gathers of rows, unless flags keep them out of kernels."""
+    if _is_barred(context.options) or all(node.op is not GATHER for node in graph.operators):
+        return graph
     numbers = numbers_of_shapes(graph)
     places: dict[tuple[Value, Dim], Value] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        if node in numbers or node.op is not GATHER or _is_barred(context.options):
+        if node.op is not GATHER or node in numbers:
             return keep(node, args).outs
         data, indices = args
         if (piece := _piece(node, data)) is not None:
