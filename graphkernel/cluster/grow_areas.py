@@ -69,16 +69,20 @@ class Growth:
         self.objections.clear()
         merged = False
         for pattern in patterns:
-            for number in [area.number for area in self.partition.areas]:
+            areas = self.partition.areas
+            if all(area.kind not in pattern.kinds for area in areas):
+                continue
+            for number in [area.number for area in areas]:
                 area = self.partition.area(number)
-                while area is not None and (larger := self.apply(pattern, area)) is not None:
-                    area, merged = larger, True
+                while area is not None and area.kind in pattern.kinds:
+                    area = self.apply(pattern, area)
+                    merged = merged or area is not None
         return merged
 
     def apply(self, pattern: FusionPattern, area: Area) -> Area | None:
         """The area after the merges that the pattern wants and that are allowed; None when there is none."""
         turn = pattern.name, area.number
-        if area.kind not in pattern.kinds or self.idle.get(turn) == self.merges:
+        if self.idle.get(turn) == self.merges:
             return None
         wanted = list(pattern.propose(area, self.limits))
         if not wanted:

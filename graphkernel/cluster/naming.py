@@ -72,8 +72,8 @@ class Names:
 def _like(first: Graph, body: Graph) -> Graph:
     """A body that equals another also as text: name and input names are the same, the labels of operators stay its own."""
     labels = [value.node.name for value in first.inputs]
-    if body.name == first.name and labels == [value.node.name for value in body.inputs]:
-        return body
+    if labels == [value.node.name for value in body.inputs]:
+        return body if body.name == first.name else replace(body, name=first.name)
     inputs = tuple(replace(own.node, name=label).out for own, label in zip(body.inputs, labels, strict=True))
     return with_unique_labels(Graph(first.name, inputs, splice(body, inputs), body.aliases))
 

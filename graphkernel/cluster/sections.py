@@ -10,12 +10,11 @@ there. So no pattern joins across either, and a body that is a whole network fal
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
-from graphlib import CycleError, TopologicalSorter
 
 from graphkernel.cluster.attention import is_of_inputs
 from graphkernel.cluster.own_products import is_own
 from graphkernel.cluster.partition import NEAREST
-from kernelgen.disjoint_sets import DisjointSets
+from kernelgen.disjoint_sets import DisjointSets, components
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
 
@@ -44,17 +43,16 @@ class Sections:
 
     def found(self) -> list[Section]:
         """The sections, each after those that it needs; sections that need each other are one."""
-        while True:
-            members: dict[int, list[Node]] = {}
-            sorter: TopologicalSorter[int] = TopologicalSorter()
-            for number, makers in enumerate(self._producers):
-                home = self._joined.of(number)
-                members.setdefault(home, []).append(self._nodes[number])
-                sorter.add(home, *[other for other in dict.fromkeys(map(self._joined.of, makers)) if other != home])
-            try:
-                return [tuple(members[home]) for home in sorter.static_order()]
-            except CycleError as error:
-                self._join((error.args[1][0], other) for other in error.args[1])
+        makers: dict[int, dict[int, None]] = {}
+        for number, producers in enumerate(self._producers):
+            makers.setdefault(self._joined.of(number), {}).update(dict.fromkeys(map(self._joined.of, producers)))
+        members: dict[int, list[Node]] = {}
+        for component in components(makers):
+            self._join((component[0], other) for other in component)
+            members[self._joined.of(component[0])] = []
+        for number, node in enumerate(self._nodes):
+            members[self._joined.of(number)].append(node)
+        return [tuple(section) for section in members.values()]
 
     def join_siblings(self, areas: Iterable[Sequence[Node]]) -> bool:
         """Makes sections one in which ``areas`` have grown that read a tensor alike; True where there are some.

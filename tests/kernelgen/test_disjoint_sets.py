@@ -5,7 +5,7 @@ import random
 import networkx as nx
 import pytest
 
-from kernelgen.disjoint_sets import DisjointSets
+from kernelgen.disjoint_sets import DisjointSets, components
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -28,3 +28,20 @@ def test_what_stood_for_the_first_set_stands_for_both() -> None:
     sets.join("c", "d")
     sets.join("d", "b")
     assert {sets.of(member) for member in "abcd"} == {"c"}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_components_are_what_needs_each_other_each_behind_what_it_needs(seed: int) -> None:
+    chance = random.Random(seed)
+    count = chance.randint(1, 12)
+    needed = {member: [other for other in range(count) if chance.random() < 0.15] for member in range(count)}
+    found = components(needed)
+    graph = nx.DiGraph(needed)
+    assert {frozenset(part) for part in found} == set(map(frozenset, nx.strongly_connected_components(graph)))
+    place = {member: number for number, part in enumerate(found) for member in part}
+    assert all(place[other] <= place[member] for member, others in needed.items() for other in others)
+
+
+def test_a_long_chain_needs_no_recursion() -> None:
+    needed = {number: [number - 1] if number else [] for number in range(20_000)}
+    assert components(needed) == [[number] for number in range(20_000)]
