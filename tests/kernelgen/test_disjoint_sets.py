@@ -36,7 +36,8 @@ def test_components_are_what_needs_each_other_each_behind_what_it_needs(seed: in
     count = chance.randint(1, 12)
     needed = {member: [other for other in range(count) if chance.random() < 0.15] for member in range(count)}
     found = components(needed)
-    graph = nx.DiGraph(needed)
+    graph = nx.DiGraph([(member, other) for member, others in needed.items() for other in others])
+    graph.add_nodes_from(needed)
     assert {frozenset(part) for part in found} == set(map(frozenset, nx.strongly_connected_components(graph)))
     place = {member: number for number, part in enumerate(found) for member in part}
     assert all(place[other] <= place[member] for member, others in needed.items() for other in others)
