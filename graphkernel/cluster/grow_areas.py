@@ -25,7 +25,10 @@ CYCLE = Objection("not-fused-cycle", "an operator outside needs one of them and 
 def grow(
     graph: Graph, patterns: Sequence[FusionPattern], limits: Limits, section: tuple[Node, ...] | None = None
 ) -> Growth:
-    """The areas of a cluster's body, or of a section of it, after fusion, and why they are so."""
+    """The areas of a cluster's body, the ``graph``, or of a ``section`` of it, after fusion, and why they are so.
+
+    ``patterns`` take turns in their order, within ``limits``.
+    """
     growth = Growth(Partition(graph, section), limits)
     while growth.round(patterns):
         pass
@@ -157,7 +160,7 @@ class Growth:
 
 
 def decisions_between(graph: Graph, groups: Sequence[Sequence[Node]], home: Mapping[Node, int]) -> Iterator[Decision]:
-    """One decision for each dependence between two groups of operators, the areas of a graph, whose homes differ."""
+    """One decision for each dependence between two ``groups`` of operators, areas of a ``graph``, whose ``home`` differs."""
     partition = Partition(graph)
     number = {node: place for place, node in enumerate(graph.operators)}
     for group in groups:

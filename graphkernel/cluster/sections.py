@@ -140,7 +140,7 @@ def likeness(graph: Graph, section: Section) -> Hashable:
 
 
 def is_needed_outside(graph: Graph, value: Value, inside: Container[Node]) -> bool:
-    """Whether it is a result of the graph, or an operator that is not inside uses it."""
+    """Whether a ``value`` is a result of the ``graph``, or an operator that is not ``inside`` uses it."""
     node = value.node
     if len(node.types) == 1:
         return node in graph.output_nodes or any(user not in inside for user in graph.users[node])
