@@ -4,7 +4,7 @@
 ``contestants`` (who runs it), ``measure`` (rounds and ratios), ``machine`` (what is measured on, and its bandwidth limit),
 ``corpus`` (a run of ``kernelgen verify`` over many files, short enough to keep), ``cold`` and ``fresh`` (first call in a
 fresh process), ``warm_start`` (models from cache and package beside onnxruntime), ``whole_networks/`` (beside other
-runtimes), ``compile_time`` (the stages of compilation over the AKG corpus),
+runtimes), ``training/`` (training steps beside torch's), ``compile_time`` (the stages of compilation over the AKG corpus),
 ``dynamic`` (one kernel for all sizes against kernels that know theirs), ``products`` (beside onnxruntime's, with their
 share of the processor's peak), ``stored_products`` (one row, by what weights are stored as, with their share of the memory's
 bandwidth), ``record`` (the JSON and the table), ``run`` (all

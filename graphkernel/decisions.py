@@ -47,7 +47,7 @@ REASONS: Mapping[str, str] = {
     "cloned": "each user has its own copy of an operator that costs nothing",
     "shape-from-other": "another value has the same shape and exists anyway",
     "padded": "the kernel computes the product in whole tiles",
-    "own-product": "the product is a kernel, whose weights are packed once",
+    "own-product": "the product is a kernel of ours",
     "not-own-product": "a library computes the product faster than a kernel would",
     "by-tiles": "the convolution is computed by products of small tiles, which are fewer multiplications",
     "own-convolution": "the region of images has channels last, and its convolutions are kernels",

@@ -1,4 +1,4 @@
-"""What convolutions with constant weights cost as kernels of ours and in a library, as cycles of one core.
+"""What convolutions and their gradients cost as kernels of ours and in a library, as cycles of one core.
 
 A library computes a whole chain of them in a layout of its own, so what is compared is a region, with the changes of layout
 at its borders. Shares of what a core multiplies at most are measured, per kind of convolution.
@@ -21,7 +21,9 @@ from graphkernel.cluster.product_cost import (
     WORD_BYTES,
     Cycles,
 )
+from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.types import Shape
 
 WINDOW_TERMS, TILE_TERMS, TILE_RESULTS = 9, 16, 4
 """Multiplications for a result of a window, and for the four results of a tile."""
@@ -52,9 +54,29 @@ LIBRARY_SHARES = {
 """In chains, where a library's blocked layout stays from one convolution to the next."""
 
 
+@dataclass(frozen=True)
+class ConvolutionSizes:
+    """The shapes of a convolution, in NCHW and OIHW: of its image, its weights and its result."""
+
+    image: Shape
+    weights: Shape
+    result: Shape
+
+
+def sizes_of(node: Node) -> ConvolutionSizes:
+    """Those of a convolution, or of the one whose gradient a node is: it has as many multiplications."""
+    first, second = (value.type.shape for value in node.args[:2])
+    if node.op is CONV2D_BACKPROP_INPUT:
+        return ConvolutionSizes(node.out.type.shape, second, first)
+    if node.op is CONV2D_BACKPROP_FILTER:
+        return ConvolutionSizes(second, node.out.type.shape, first)
+    return ConvolutionSizes(first, second, node.out.type.shape)
+
+
 def windows_of(node: Node) -> Windows:
-    """The kind of a convolution with constant weights, in NCHW."""
-    (_, channels, *_), (_, inner, *window) = node.args[0].type.shape, node.args[1].type.shape
+    """The kind of a convolution in NCHW, or of the one whose gradient a node is."""
+    sizes = sizes_of(node)
+    (_, channels, *extents), (_, inner, *window) = sizes.image, sizes.weights
     group, stride = node.attrs.int("group", 1), node.attrs.ints("stride", (1, 1))
     if group > 1:
         return Windows.PLANES if inner == 1 and group == channels else Windows.GROUPS
@@ -63,8 +85,7 @@ def windows_of(node: Node) -> Windows:
         return Windows.DENSE
     if set(window) == {1}:
         return Windows.POINTS
-    sizes = zip(node.args[0].type.shape[2:], stride, strict=True)
-    is_whole = all(isinstance(extent, int) and extent % side == 0 for extent, side in sizes)
+    is_whole = all(isinstance(extent, int) and extent % side == 0 for extent, side in zip(extents, stride, strict=True))
     return Windows.PATCHES if is_whole else Windows.DENSE
 
 
@@ -106,18 +127,21 @@ def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycle
         kind, cycles = windows_of(node), _cycles(node)
         own += cycles / OWN_SHARES[kind]
         library += cycles / LIBRARY_SHARES[kind]
-    return Cycles(own + sum(2 * FLOAT_BYTES * _elements(value) / BYTES_PER_CYCLE for value in borders), library)
+    return Cycles(
+        own + sum(2 * FLOAT_BYTES * _elements(value.type.shape) / BYTES_PER_CYCLE for value in borders), library
+    )
 
 
 def _cycles(node: Node) -> float:
     """At all multiplications that a core can do at once, whole vectors of result channels."""
-    count, *terms = (dim for dim in node.args[1].type.shape if isinstance(dim, int))
-    points = _elements(node.out) / count
+    sizes = sizes_of(node)
+    count, *terms = (dim for dim in sizes.weights if isinstance(dim, int))
+    points = _elements(sizes.result) / count
     each = prod(terms) if node.out.type.dtype.is_float else prod(terms) / WORD_BYTES
     return points * -(-count // LANES) * LANES * each / TERMS_PER_CYCLE
 
 
-def _elements(value: Value) -> float:
+def _elements(shape: Shape) -> float:
     """A dim that is not known is taken for one image, or for a usual number of rows."""
-    batch, *others = (dim if isinstance(dim, int) else None for dim in value.type.shape)
+    batch, *others = (dim if isinstance(dim, int) else None for dim in shape)
     return (batch or 1) * prod(USUAL_ROWS if dim is None else dim for dim in others)

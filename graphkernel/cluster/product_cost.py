@@ -1,4 +1,4 @@
-"""What a product with constant weights costs as a kernel of ours and in a library, as cycles of one core.
+"""What a product costs as a kernel of ours and in a library, as cycles of one core.
 
 Both are modelled with the same machine, so that only what differs decides: a kernel of ours hides the reading of its weights
 behind its multiplications, and gives its results to what follows in a cache; a library does neither, and is called.
@@ -23,6 +23,9 @@ BYTES_PER_CYCLE = 10.0
 
 CALL = 10_000.0
 """Cycles of handing an operator to a library: some microseconds."""
+
+LEAST_ROWS = 32
+"""Of a product whose right operand is no constant: with fewer, laying it out takes as long as reading it."""
 
 LONE_COLUMN = 3.2
 """Vectors' worth of multiplications that a single column beside whole vectors takes: it is computed term by term."""
@@ -56,6 +59,17 @@ class Cycles:
 def is_bound_by_memory(rows: Dim) -> bool:
     """Whether reading float32 weights takes longer than multiplying so many rows with them."""
     return isinstance(rows, int) and rows * OWN_SHARE_TERMS < FLOAT_BYTES / BYTES_PER_CYCLE
+
+
+def cost_of_both(rows: Dim, terms: int, columns: int) -> Cycles | None:
+    """The same where the right operand is no constant, so that kernels of ours lay it out at every call, as a library does.
+
+    None where rows are too few for that, or not known.
+    """
+    if not isinstance(rows, int) or rows < LEAST_ROWS:
+        return None
+    cost = cost_of(rows, terms, columns)
+    return Cycles(cost.own + FLOAT_BYTES * terms * columns / BYTES_PER_CYCLE, cost.library)
 
 
 def cost_of(rows: Dim, terms: int, columns: int) -> Cycles:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from graphkernel.onnx_writing.convolution_gradients import pads
 from graphkernel.onnx_writing.writer import Unwritable, Write, Writer, cast, reduce, result_names, scalar
 from graphkernel.ops.composite.batch_normalization import BATCH_NORM
 from graphkernel.ops.composite.normalize import LAYER_NORM, LOG_SOFTMAX, SOFTMAX
@@ -108,12 +109,7 @@ def _in_planes(write: Write) -> Write:
 def _conv(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
     window = {"strides": node.attrs.ints("stride", (1, 1)), "dilations": node.attrs.ints("dilation", (1, 1))}
     name = "ConvInteger" if node.out.type.dtype == BYTE_SUMS else "Conv"
-    return writer.emit(name, *x, result=result, pads=_pads(node), group=node.attrs.int("group", 1), **window)
-
-
-def _pads(node: Node) -> tuple[int, ...]:
-    top, bottom, left, right = node.attrs.ints("pad", (0, 0, 0, 0))
-    return (top, left, bottom, right)
+    return writer.emit(name, *x, result=result, pads=pads(node), group=node.attrs.int("group", 1), **window)
 
 
 def _max_pool(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
@@ -145,16 +141,16 @@ def _window(node: Node, dilated: bool, counted: bool = False) -> dict[str, Any]:
     ONNX's inference counts those that start in the padding, and onnxruntime refuses what does not fit the inference.
     """
     kernel, stride = node.attrs.ints("kernel_size"), node.attrs.ints("stride", (1, 1))
-    dilation, pads, over = node.attrs.ints("dilation", (1, 1)), _pads(node), node.attrs.bool("ceil_mode", False)
+    dilation, margins, over = node.attrs.ints("dilation", (1, 1)), pads(node), node.attrs.bool("ceil_mode", False)
     spatial = slice(1, 3) if is_nhwc(node.attrs) else slice(2, 4)
     extents, counts = _static(node.args[0].type.shape[spatial]), _static(node.types[0].shape[spatial])
     if over and extents and counts:
-        parts = zip(counts, stride, dilation, kernel, extents, pads[:2], strict=True)
+        parts = zip(counts, stride, dilation, kernel, extents, margins[:2], strict=True)
         reached = [(count - 1) * s + d * (k - 1) + 1 - n - before for count, s, d, k, n, before in parts]
-        if counted and any(after - more >= s for after, more, s in zip(pads[2:], reached, stride, strict=True)):
+        if counted and any(after - more >= s for after, more, s in zip(margins[2:], reached, stride, strict=True)):
             raise Unwritable("counted padding in which windows would start")
-        pads, over = pads if counted else (*pads[:2], *(max(0, each) for each in reached)), counted
-    window = {"kernel_shape": kernel, "strides": stride, "pads": pads, "ceil_mode": int(over)}
+        margins, over = margins if counted else (*margins[:2], *(max(0, each) for each in reached)), counted
+    window = {"kernel_shape": kernel, "strides": stride, "pads": margins, "ceil_mode": int(over)}
     if dilation == (1, 1):
         return window
     if not dilated or over:

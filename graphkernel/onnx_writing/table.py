@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphkernel.onnx_writing import arithmetic, communication, indexing, moves, network, reductions
+from graphkernel.onnx_writing import (
+    arithmetic,
+    communication,
+    convolution_gradients,
+    indexing,
+    moves,
+    network,
+    reductions,
+)
 from graphkernel.onnx_writing.writer import Unwritable, Write, Writer, result_names
 from graphkernel.ops.composite.arithmetic import IDENTITY_MATH, LOGICAL_XOR, STOP_GRADIENT
 from graphkernel.ops.library.host import ONNX, onnx_node
@@ -18,7 +26,7 @@ from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.creation import SHAPE
 from kernelgen.tensor.operators.elemwise import ACOS, ACOSH, ASIN, ASINH, ATAN, ATANH, COSH, SINH
 
-ROOMS = (arithmetic, communication, indexing, moves, network, reductions)
+ROOMS = (arithmetic, communication, convolution_gradients, indexing, moves, network, reductions)
 WHOLE_MODELS: Mapping[Operator, Write] = {op: write for room in ROOMS for op, write in room.WHOLE_MODELS_ONLY.items()}
 WRITERS: Mapping[Operator, Write] = WHOLE_MODELS | {op: write for room in ROOMS for op, write in room.WRITERS.items()}
 WHOLE_MODELS_ONLY = frozenset({

@@ -5,8 +5,9 @@ Before and after::
     y = MatMul(x, w)    ==>    y = MatMul(x, w, own_kernel=True)          w: f32[768, 3072], a constant
 
 The weights of such a product are packed once, when the network is compiled, and what follows it joins its kernel. A library
-reads weights as they lie or packs them anew, and gives its results to memory before the next kernel reads them. A product
-that a library computes faster all the same stays there, as :mod:`graphkernel.cluster.product_cost` models it.
+reads weights as they lie or packs them anew, and gives its results to memory before the next kernel reads them. Weights that
+are trained, and gradients, are packed by either at every call. A product that a library computes faster all the same stays
+there, as :mod:`graphkernel.cluster.product_cost` models it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from graphkernel.cluster.attention import attention_products
 from graphkernel.cluster.own_products import PRODUCTS
-from graphkernel.cluster.product_cost import cost_of
+from graphkernel.cluster.product_cost import cost_of, cost_of_both
+from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.dims import product
@@ -31,14 +33,14 @@ LEAST_WEIGHTS = 1024
 
 @graph_pass
 def own_products(graph: Graph, context: Context) -> Graph:
-    """Marks float32 products with constant weights and those of attentions, unless flags keep their operator out of kernels."""
+    """Marks float32 products of matrices and those of attentions, unless flags keep their operator out of kernels."""
     attentions = attention_products(graph)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
         if OWN_KERNEL in node.attrs or is_barred(node, context.options):
             return kept.outs
-        decision = _of_attention(node) if node in attentions else _by_cost(node) if is_with_constant(node) else None
+        decision = _of_attention(node) if node in attentions else None if _is_sent(node, graph) else _by_cost(node)
         if decision is None:
             return kept.outs
         context.log.add(own_products.name, decision.reason, node.name, message=decision.figures)
@@ -65,14 +67,34 @@ def _of_attention(node: Node) -> _Decision:
     return _Decision(is_own=True, figures=f"{rows} rows, {columns} columns; {shared}")
 
 
-def _by_cost(node: Node) -> _Decision:
-    """Of a product with constant weights."""
-    rows, weights = product(node.out.type.shape[:-1]), node.args[1].type
-    dims = tuple(dim for dim in weights.shape if isinstance(dim, int))
+def _is_sent(node: Node, graph: Graph) -> bool:
+    """Whether ranks add up what matrices of calls give: a library computes it in rows, which are sent as they are done."""
+    return _is_of_calls(node) and any(user.op is ALL_REDUCE for user in graph.users[node])
+
+
+def _by_cost(node: Node) -> _Decision | None:
+    """Of a product; None where no kernel is worth a thought."""
+    if is_with_constant(node):
+        rows, cost = product(node.out.type.shape[:-1]), cost_of
+    elif _is_of_calls(node):
+        rows, cost = node.out.type.shape[-2], cost_of_both
+    else:
+        return None
+    weights = node.args[1].type
+    dims = tuple(dim for dim in weights.shape[-2:] if isinstance(dim, int))
     terms, columns = reversed(dims) if node.attrs.bool("transpose_b", False) else dims
-    cost = cost_of(rows, terms, columns)
+    found = cost(rows, terms, columns)
+    if found is None:
+        return None
     size = weights.size * FLOAT.itemsize
-    return _Decision(cost.is_own, f"{rows} rows, {columns} columns, {size} bytes of weights; {cost}")
+    return _Decision(found.is_own, f"{rows} rows, {columns} columns, {size} bytes of weights; {found}")
+
+
+def _is_of_calls(node: Node) -> bool:
+    """Whether it is a float32 product of matrices of known extents that calls decide."""
+    if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype != FLOAT:
+        return False
+    return all(arg.constant is None and all(isinstance(dim, int) for dim in arg.type.shape) for arg in node.args)
 
 
 def is_with_constant(node: Node) -> bool:

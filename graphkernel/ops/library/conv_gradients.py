@@ -1,4 +1,4 @@
-"""The gradients of the convolution: operators that stay on the host library. Layout NCHW, attributes as ``Conv2D``.
+"""The gradients of the convolution. Layout NCHW, attributes as ``Conv2D``; a CPU may have kernels of them with channels last.
 
 ``input_size`` and ``filter_size`` say the shape of the gradient, which the stride does not leave in the operands.
 """

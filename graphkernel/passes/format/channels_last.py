@@ -1,7 +1,6 @@
 """What operators on images are where channels come last: NHWC, ``[N, H, W, C]``, instead of NCHW.
 
 A form makes an operator's results with channels last from operands with channels last; constants come as the graph has them.
-Channels may stand in two dims, ``[N, G, C/G, H, W]`` beside ``[N, H, W, G, C/G]``: so a channel shuffle is written.
 """
 
 from __future__ import annotations
@@ -10,47 +9,29 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from graphkernel.cluster.convolution_cost import Windows, windows_of
+from graphkernel.passes.format.convolutions_last import CONVOLVED, has_form, images_of
 from graphkernel.passes.format.format_kinds import AXIS_FREE
+from graphkernel.passes.format.layouts import FLOAT, IMAGE, Form, inverse, is_image, is_pixel, moved, order
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.elemwise import MUL
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL_INTEGER
-from kernelgen.tensor.operators.nn import AVG_POOL, BYTE_SUMS, CONV2D, MAX_POOL, NHWC, is_nhwc
+from kernelgen.tensor.operators.nn import AVG_POOL, BYTE_SUMS, MAX_POOL, NHWC, is_nhwc
 from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.pool import POOL2D
-from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
+from kernelgen.tensor.operators.shape import BROADCAST_TO, RESHAPE, TRANSPOSE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL, axes_of
-from kernelgen.tensor.types import Attrs, Shape, dtype
+from kernelgen.tensor.types import Attrs, Shape
 
-Form = Callable[[Node, Sequence[Value], Builder], tuple[Value, ...]]
-
-FLOAT = dtype("float32")
-IMAGE = 4
 POOLINGS = {MAX_POOL: "max", AVG_POOL: "avg"}
-OWN_NHWC = {"format": NHWC, OWN_KERNEL: True}
-
-
-def order(rank: int) -> tuple[int, ...]:
-    """Where dims of a tensor with channels last stand in the one whose channels come before rows and columns."""
-    return (0, rank - 2, rank - 1, *range(1, rank - 2))
-
-
-def inverse(rank: int) -> tuple[int, ...]:
-    """The other way round."""
-    return tuple(order(rank).index(axis) for axis in range(rank))
-
-
-def is_image(value: Value) -> bool:
-    """Whether a value has dims for images, channels, rows and columns, and is not known."""
-    return value.type.rank == IMAGE and value.constant is None
 
 
 def form_of(node: Node, split: Callable[[Value], bool]) -> Form | None:
     """The form of an operator, None where it has none; ``split`` tells of values of two dims for channels."""
-    if node.op in WINDOWED:
-        return WINDOWED[node.op] if _has_kernel(node) else None
+    if node.op in CONVOLVED:
+        return CONVOLVED[node.op] if has_form(node) else None
+    if node.op in POOLINGS:
+        return _pooled if _has_kernel(node) else None
     if node.op is RESHAPE:
         return _reshaped if _splits_channels(node) or (split(node.args[0]) and _joins_channels(node)) else None
     if node.op is TRANSPOSE:
@@ -64,6 +45,16 @@ def form_of(node: Node, split: Callable[[Value], bool]) -> Form | None:
     return _pointwise if _is_pointwise(node) else None
 
 
+def images_in(node: Node) -> tuple[Value, ...]:
+    """The operands that a form takes with channels last, where they are images."""
+    return images_of(node)[0] if node.op in CONVOLVED else node.args
+
+
+def images_out(node: Node) -> tuple[Value, ...]:
+    """The results that a form makes with channels last."""
+    return images_of(node)[1] if node.op in CONVOLVED else node.outs
+
+
 def exit_of(node: Node) -> Form | None:
     """The form of an operator that reads one image with channels last, and whose result is none: it is what it was before."""
     if node.op is TRANSPOSE:
@@ -71,11 +62,6 @@ def exit_of(node: Node) -> Form | None:
     if node.op is RESHAPE and is_pixel(node.args[0]):
         return lambda node, args, builder: (builder.emit(RESHAPE, args[0], shape=node.out.type.shape, name=node.name),)
     return _reduced if node.op.kind is Kind.REDUCE and _keeps_order(node) else None
-
-
-def is_pixel(value: Value) -> bool:
-    """Whether the images of a value have one row and one column."""
-    return value.type.rank == IMAGE and value.type.shape[2:] == (1, 1)
 
 
 def _keeps_order(node: Node) -> bool:
@@ -90,21 +76,9 @@ def _transposed(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Va
     return (moved(args[0], tuple(back[axis % len(back)] for axis in node.attrs.ints("perm")), builder),)
 
 
-def moved(value: Value, perm: tuple[int, ...], builder: Builder) -> Value:
-    """A value in another order of its dims; itself where that is no other, a Reshape where it moves nothing."""
-    shape = value.type.shape
-    if perm == tuple(range(len(perm))):
-        return value
-    if sorted(axis for axis in perm if shape[axis] != 1) == [axis for axis in perm if shape[axis] != 1]:
-        return builder.emit(RESHAPE, value, shape=tuple(shape[axis] for axis in perm))
-    return builder.emit(TRANSPOSE, value, perm=perm)
-
-
 def _has_kernel(node: Node) -> bool:
     if node.out.type.dtype not in (FLOAT, BYTE_SUMS) or is_nhwc(node.attrs):
         return False
-    if node.op is CONV2D:
-        return node.args[1].constant is not None and len(node.args) == 2
     return (
         set(node.attrs.ints("dilation", (1, 1))) == {1} and len(_extents(node.args[0])) == len(_extents(node.out)) == 2
     )
@@ -113,56 +87,28 @@ def _has_kernel(node: Node) -> bool:
 def _is_pointwise(node: Node) -> bool:
     if node.op.kind is not Kind.ELEMWISE or node.op.composite or len(node.types) != 1 or set(node.attrs) - AXIS_FREE:
         return False
-    return all(is_image(arg) or arg.constant is not None or arg.type.size == 1 for arg in node.args)
+    return all(is_image(arg) or arg.type.rank < IMAGE or arg.constant is not None for arg in node.args)
 
 
 def _pointwise(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
     operands = [
-        new if is_image(old) else _constant_last(new, builder) for old, new in zip(node.args, args, strict=True)
+        new if is_image(old) else _repeated_last(new, builder) for old, new in zip(node.args, args, strict=True)
     ]
     return builder.node(node.op, operands, node.attrs, node.name).outs
 
 
-def _constant_last(value: Value, builder: Builder) -> Value:
-    """A constant that is broadcast to images, without leading dims of extent 1."""
-    known = value.constant
-    if known is None or known.ndim == 0:
+def _repeated_last(value: Value, builder: Builder) -> Value:
+    """What is broadcast to images; a constant without leading dims of extent 1."""
+    known, rank = value.constant, value.type.rank
+    if rank == 0:
         return value
+    if known is None:
+        whole = (1,) * (IMAGE - rank) + value.type.shape
+        return moved(builder.emit(RESHAPE, value, shape=whole), order(IMAGE), builder)
     last = np.transpose(known.reshape((1,) * (IMAGE - known.ndim) + known.shape), order(IMAGE))
     while last.ndim and last.shape[0] == 1:
         last = last[0]
     return builder.constant(np.ascontiguousarray(last), value.type.dtype)
-
-
-def _convolved(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
-    """A product where windows are points, or lie side by side; else a convolution of HWIO weights."""
-    weights = node.args[1].constant
-    assert weights is not None, "as asked before"
-    last, kind = np.ascontiguousarray(np.transpose(weights, (2, 3, 1, 0))), windows_of(node)
-    if kind in (Windows.POINTS, Windows.PATCHES):
-        image = args[0] if kind is Windows.POINTS else _patches(node, args[0], builder)
-        matrix = builder.constant(last.reshape(-1, last.shape[-1]))
-        if node.out.type.dtype == BYTE_SUMS:
-            return (builder.emit(MATMUL_INTEGER, image, matrix, name=node.name, **{OWN_KERNEL: True}),)
-        return (builder.emit(BATCH_MATMUL, image, matrix, name=node.name, **PLAIN_PRODUCT),)
-    attrs = node.attrs.with_(**OWN_NHWC)
-    return builder.node(CONV2D, (args[0], builder.constant(last)), attrs, node.name).outs
-
-
-PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
-
-
-def _patches(node: Node, image: Value, builder: Builder) -> Value:
-    """Windows that lie side by side, each as one row."""
-    (count, rows, columns), (_, channels, *_) = _places(node.out.type.shape), node.args[0].type.shape
-    height, width = node.attrs.ints("stride")
-    parts = builder.emit(RESHAPE, image, shape=(count, rows, height, columns, width, channels))
-    beside = builder.emit(TRANSPOSE, parts, perm=(0, 1, 3, 2, 4, 5))
-    return builder.emit(RESHAPE, beside, shape=(count, rows, columns, channels * (height * width)))
-
-
-def _places(shape: Shape) -> Shape:
-    return (shape[0], *shape[2:])
 
 
 def _pooled(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
@@ -234,5 +180,11 @@ def _shuffled(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Valu
     return (builder.emit(TRANSPOSE, args[0], perm=(0, 1, 2, 4, 3), name=node.name),)
 
 
-WINDOWED: Mapping[Operator, Form] = {CONV2D: _convolved, MAX_POOL: _pooled, AVG_POOL: _pooled}
-MOVED: Mapping[Operator, Form] = {CONCAT: _along, SPLIT: _along, STRIDED_SLICE: _sliced, PAD_AKG: _padded}
+def _broadcast(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    shape = node.attrs.dims("shape")
+    return builder.node(node.op, args, node.attrs.with_(shape=tuple(shape[d] for d in order(IMAGE))), node.name).outs
+
+
+MOVED: Mapping[Operator, Form] = {
+    CONCAT: _along, SPLIT: _along, STRIDED_SLICE: _sliced, PAD_AKG: _padded, BROADCAST_TO: _broadcast
+}  # fmt: skip

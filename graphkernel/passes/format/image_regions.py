@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from graphkernel.passes.format.channels_last import IMAGE, Form, exit_of, form_of, is_image, is_pixel
+from graphkernel.passes.format.channels_last import exit_of, form_of, images_in, images_out
+from graphkernel.passes.format.convolutions_last import CONVOLVED
+from graphkernel.passes.format.layouts import IMAGE, Form, is_image, is_pixel
 from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.tensor.graph import Graph, Node, Value
-from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.shape import TRANSPOSE
 
 
@@ -21,8 +22,8 @@ class ImageRegion:
 
     @property
     def convolutions(self) -> tuple[Node, ...]:
-        """Those with weights."""
-        return tuple(node for node in self.forms if node.op is CONV2D)
+        """Those with weights, and gradients of such."""
+        return tuple(node for node in self.forms if node.op in CONVOLVED)
 
 
 def image_regions(graph: Graph) -> tuple[ImageRegion, ...]:
@@ -30,16 +31,19 @@ def image_regions(graph: Graph) -> tuple[ImageRegion, ...]:
     forms = _forms(graph)
     groups: DisjointSets[Value] = DisjointSets()
     for node in forms:
-        for arg in node.args:
-            if arg.node in forms or is_image(arg):
-                groups.join(arg, node.outs[0])
-        for other in node.outs[1:]:
-            groups.join(other, node.outs[0])
+        first, *others = _joined(node, forms)
+        for value in others:
+            groups.join(value, first)
     members: dict[Value, dict[Node, Form]] = {}
     for node, form in forms.items():
-        members.setdefault(groups.of(node.outs[0]), {})[node] = form
-    found = (own for own in members.values() if any(node.op is CONV2D for node in own))
+        members.setdefault(groups.of(_joined(node, forms)[0]), {})[node] = form
+    found = (own for own in members.values() if any(node.op in CONVOLVED for node in own))
     return tuple(ImageRegion(own, _borders(graph, own)) for own in found)
+
+
+def _joined(node: Node, forms: Mapping[Node, Form]) -> list[Value]:
+    """The images of an operator, all of which change or none."""
+    return [*images_out(node), *(arg for arg in images_in(node) if arg.node in forms or is_image(arg))]
 
 
 def _forms(graph: Graph) -> dict[Node, Form]:
@@ -57,8 +61,8 @@ def _forms(graph: Graph) -> dict[Node, Form]:
 
 def _borders(graph: Graph, forms: Mapping[Node, Form]) -> tuple[Value, ...]:
     """What comes in as an image, or goes out as one; a Transpose there, or an image of one pixel, moves nothing more."""
-    entering = [arg for node in forms for arg in node.args if is_image(arg) and arg.node not in forms]
-    used = {value: False for node in forms for value in node.outs}
+    entering = [arg for node in forms for arg in images_in(node) if is_image(arg) and arg.node not in forms]
+    used = {value: False for node in forms for value in images_out(node)}
     for node in graph.operators:
         if node not in forms and exit_of(node) is None:
             used.update(dict.fromkeys((arg for arg in node.args if arg in used), True))

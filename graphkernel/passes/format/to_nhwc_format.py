@@ -5,9 +5,11 @@ Before and after::
     c = Conv2D(x, w)                   ==>    p = BatchMatMul(x', w', own_kernel=True)    x': f32[N, H, W, C], w': f32[C, O]
     y = Maximum(Add(c, b), 0)                 y' = Maximum(Add(p, b'), 0)                 b': f32[O]
 
-With channels last a convolution of one pixel is a product, weights of others are HWIO constants, and what follows joins their
-kernels. A layout changes at the borders of a region only: what a library gives to kernels, or takes from them, has channels
-before rows and columns. Which regions change is said by :mod:`graphkernel.cluster.convolution_cost`.
+With channels last a convolution of one pixel is a product, weights of others are HWIO constants, and what follows joins
+their kernels. Weights that are trained are put into that order at every call, and gradients have the same forms
+(:mod:`graphkernel.passes.format.convolutions_last`). A layout changes at the borders of a region only: what a library gives
+to kernels, or takes from them, has channels before rows and columns. Which regions change is said by
+:mod:`graphkernel.cluster.convolution_cost`.
 
 A region changes as a whole or not at all. A cut through it would pay where one part of a network has kernels that are faster
 and the other has none; libraries lose by every cut, since their layouts change there as well.
@@ -22,8 +24,9 @@ from graphkernel.cluster.convolution_cost import region_cost
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
-from graphkernel.passes.format.channels_last import IMAGE, Form, exit_of, inverse, is_image, moved, order
+from graphkernel.passes.format.channels_last import exit_of, images_in, images_out
 from graphkernel.passes.format.image_regions import ImageRegion, image_regions
+from graphkernel.passes.format.layouts import IMAGE, Form, inverse, is_image, moved, order
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.matmul import MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
@@ -69,8 +72,11 @@ class _Rewriter:
         form = self.forms.get(node)
         if form is None:
             return self._outside(node, args)
-        operands = [self._last(old, new) for old, new in zip(node.args, args, strict=True)]
+        images = images_in(node)
+        operands = [self._last(old, new) if old in images else new for old, new in zip(node.args, args, strict=True)]
         results = form(node, operands, self.builder)
+        if not images_out(node):
+            return results
         self.last.update(zip(node.outs, results, strict=True))
         return tuple(moved(value, inverse(value.type.rank), self.builder) for value in results)
 

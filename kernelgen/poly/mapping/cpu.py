@@ -287,7 +287,10 @@ class _Chooser:
         return rows.extent is None and columns.extent is None and set(along) == {1}
 
     def sides(self, order: tuple[int, ...], columns: tuple[int, ...]) -> tuple[int, int] | None:
-        """The innermost row and column of a matrix product: a read moves with the column and stays along the row."""
+        """A row and a column of a matrix product: a read moves with the column and stays along the row.
+
+        Of several rows it is the innermost one that fills a block, or else the innermost one.
+        """
         axes = self.band.axes
         for column in reversed(columns):
             pairs = axes[column].follows
@@ -295,10 +298,16 @@ class _Chooser:
                 continue
             statement, name = pairs[0]
             reads = [read for read in map(moves, statement.reads) if name in read]
-            for row in reversed(order):
-                stays = any(other not in read for _, other in axes[row].follows for read in reads)
-                if axes[row].coincident and row != column and stays:
-                    return row, column
+            rows = [
+                row
+                for row in reversed(order)
+                if axes[row].coincident
+                and row != column
+                and any(other not in read for _, other in axes[row].follows for read in reads)
+            ]
+            long = [row for row in rows if _longer_than(axes[row], self.limits.block[0] - 1)]
+            if rows:
+                return (long or rows)[0], column
         return None
 
     def several_rows(self, loops: tuple[LoopPlan, ...]) -> tuple[tuple[LoopPlan, ...], tuple[str, ...]]:

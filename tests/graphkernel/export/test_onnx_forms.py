@@ -26,7 +26,7 @@ REFUSED = frozenset({
     # sparse rows, caches of attention, groups, factorisations, formats of devices
     "CSRMul", "CSRDiv", "CSRGather", "CSRReduceSum", "CSRMV", "CSRMM", "CSR2COO", "COO2CSR", "ReshapeAndCache",
     "PagedAttention", "GroupedMatmul", "SolveTriangular", "Lu", "TransData", "LayoutTransform", "UnsortedSegmentSum",
-    "CumProd", "Conv2DBackpropInput", "Conv2DBackpropFilter",
+    "CumProd",
     # numbers drawn by our generator
     "UniformReal", "StandardNormal", "Dropout",
 })  # fmt: skip

@@ -1,4 +1,4 @@
-"""Products with constant weights on a CPU: which are kernels, what these take in place of weights, what packages hold."""
+"""Products on a CPU: which are kernels, what these take in place of constant weights, what packages hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import graphkernel as gk
-from graphkernel.cluster.product_cost import cost_of
+from graphkernel.cluster.product_cost import LEAST_ROWS, cost_of, cost_of_both
 from graphkernel.packages.read import load_compiled
 from graphkernel.runtime.measure import profile
 from graphkernel.runtime.plan.verify_plan import verify_plan
@@ -182,3 +182,31 @@ def test_a_package_holds_weights_as_kernels_read_them_and_as_others_do(tmp_path:
     x = RNG.standard_normal((3, 256)).astype(np.float32)
     for found, wanted in zip(load_compiled(tmp_path / "network.gkp")(x), exe(x), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+def test_products_of_matrices_that_calls_decide_are_kernels(left: bool, right: bool, batch: tuple[int, ...]) -> None:
+    def network(x, y):
+        return gk.ops.tanh(gk.ops.matmul(x, y, left, right))
+
+    shapes = [(*batch, *(shape[::-1] if turned else shape)) for shape, turned in (((40, 50), left), ((50, 48), right))]
+    exe = gk.compile(gk.trace(network, *(gk.spec(shape) for shape in shapes)))
+    assert exe.report.host == ()
+    x, y = (RNG.standard_normal(shape).astype(np.float32) * np.float32(0.1) for shape in shapes)
+    wide = (np.swapaxes(each, -1, -2) if turned else each for each, turned in ((x, left), (y, right)))
+    first, second = (each.astype(np.float64) for each in wide)
+    np.testing.assert_allclose(exe(x, y)[0], np.tanh(first @ second), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, LEAST_ROWS - 1, "N"])
+def test_few_or_unknown_rows_of_such_matrices_stay_with_a_library(rows: int | str) -> None:
+    graph = gk.trace(gk.ops.matmul, gk.spec((rows, 64)), gk.spec((64, 96)))
+    assert [node.op.name for node in gk.optimize(graph).operators] == ["MatMul"]
+
+
+def test_laying_out_an_operand_at_every_call_costs_more_than_once() -> None:
+    found = cost_of_both(LEAST_ROWS, 768, 768)
+    assert found is not None
+    assert found.own > cost_of(LEAST_ROWS, 768, 768).own

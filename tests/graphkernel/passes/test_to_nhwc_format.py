@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -263,11 +264,8 @@ def test_a_region_of_points_alone_has_kernels_that_are_fast_enough() -> None:
 
 
 @pytest.mark.usefixtures("fast_kernels")
-def test_weights_that_calls_decide_and_flags_leave_a_convolution_to_a_library() -> None:
+def test_flags_leave_a_convolution_to_a_library() -> None:
     weights = np.ones((16, 8, 1, 1), np.float32)
-    graph = graphkernel.trace(lambda x, w: ops.conv2d(x, w), IMAGE, weights)
-    before, after = _before_and_after(graph)
-    assert after is before
     constant = graphkernel.trace(lambda x: ops.conv2d(x, weights), IMAGE)
     left = graphkernel.optimize(constant, flags="--disable_cluster_ops=Conv2D")
     assert any(node.op is CONV2D for node in left.operators)
@@ -275,3 +273,51 @@ def test_weights_that_calls_decide_and_flags_leave_a_convolution_to_a_library() 
     assert BATCH_MATMUL in {
         node.op for node in made.operators for node in (node.body.operators if node.body else (node,))
     }
+
+
+WINDOWS = (
+    (1, {}), (3, {}), (3, {"pad": 1}), (3, {"pad": (2, 0, 1, 2)}), (3, {"pad": 2, "dilation": 2}), (5, {"pad": (4, 4, 4, 4)}),
+    (3, {"pad": 1, "stride": 2}), (2, {"stride": 2}), (1, {"stride": 2}), (3, {"stride": (2, 1), "dilation": (1, 2)}),
+    (2, {"pad": 3}), (3, {"pad": 1, "group": 2}),
+)  # fmt: skip
+"""Sizes and attributes of windows."""
+
+
+def _trained(size: int, window: dict[str, Any], count: int = 6) -> Graph:
+    """A convolution between others, with its gradients by image and weights."""
+
+    def loss(x: Tensor, weights: Tensor, shift: Tensor) -> Tensor:
+        y = ops.conv2d(ops.tanh(x), weights, **window) + shift
+        return ops.reduce_sum(y * ops.sigmoid(y))
+
+    inner = IMAGE.shape[1] // int(window.get("group", 1))
+    return graphkernel.trace(
+        graphkernel.value_and_grad(loss, argnums=(0, 1, 2)), IMAGE, np.ones((count, inner, size, size), np.float32),
+        np.ones((count, 1, 1), np.float32),
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("fast_kernels")
+@pytest.mark.parametrize(("size", "window"), WINDOWS)
+def test_convolutions_that_are_trained_and_their_gradients_mean_the_same(size: int, window: dict[str, Any]) -> None:
+    graph = _trained(size, window)
+    before, after = _before_and_after(graph)
+    if "group" not in window:
+        assert after is not before
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(value.type.shape, np.float32) for value in graph.inputs]  # pyright: ignore[reportCallIssue, reportArgumentType]  # known extents
+    expected, found = (graphkernel.evaluate(each, arrays) for each in (before, after))
+    for one, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, right, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.usefixtures("fast_kernels")
+@pytest.mark.parametrize(("size", "window"), [(1, {}), (3, {"pad": 1}), (2, {"pad": 2, "dilation": 2})])
+def test_such_a_step_is_kernels_and_its_weights_keep_their_order(size: int, window: dict[str, Any]) -> None:
+    graph = _trained(size, window, count=40)
+    exe = graphkernel.compile(graph)
+    assert exe.report.host == ()
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(value.type.shape, np.float32) for value in graph.inputs]  # pyright: ignore[reportCallIssue, reportArgumentType]  # known extents
+    for one, right in zip(exe(*arrays), graphkernel.evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(one, right, rtol=1e-3, atol=1e-3)

@@ -1,0 +1,142 @@
+"""Convolutions and their gradients with channels last: products where windows are points, else convolutions of HWIO weights.
+
+    dx = Conv2DBackpropInput(dy, w)      ==>    dx' = Conv2D(dy', w turned round)
+    dw = Conv2DBackpropFilter(dy, x)     ==>    dw' = Conv2D(x'', dy'')        channels take the place of images, in x'' and dw'
+
+Weights that are no constants are put into their order at every call: they are small beside images. Their gradients leave in the
+order that weights have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from graphkernel import ops
+from graphkernel.cluster.convolution_cost import Windows, windows_of
+from graphkernel.ops import Tensor
+from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
+from graphkernel.passes.format.layouts import FLOAT, Form
+from kernelgen.tensor.graph import Builder, Node, Value
+from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL_INTEGER
+from kernelgen.tensor.operators.nn import BYTE_SUMS, CONV2D, NHWC, is_nhwc
+from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
+from kernelgen.tensor.operators.type_rules import OWN_KERNEL
+from kernelgen.tensor.types import Attrs, Shape
+
+PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
+
+
+def has_form(node: Node) -> bool:
+    """Whether a convolution in NCHW, or a gradient of one, has a form with channels last."""
+    if is_nhwc(node.attrs) or len(node.args) != 2:
+        return False
+    if node.op is CONV2D and node.args[1].constant is not None:
+        return node.out.type.dtype in (FLOAT, BYTE_SUMS)
+    if node.out.type.dtype != FLOAT:
+        return False
+    known = all(isinstance(dim, int) for value in (*node.args, node.out) for dim in value.type.shape)
+    if not known or node.attrs.int("group", 1) != 1:
+        return False
+    return node.op is not CONV2D_BACKPROP_INPUT or (node.attrs.ints("stride", (1, 1)) == (1, 1) and _has_margins(node))
+
+
+def _has_margins(node: Node) -> bool:
+    """Whether windows of ``dy`` have no place outside of what a padding can say."""
+    return min(_margins(node)) >= 0
+
+
+def _margins(node: Node) -> tuple[int, ...]:
+    """The padding of ``dy`` where each element of ``dx`` is a sum over the windows that read it."""
+    (height, width), (down, right) = node.args[1].type.shape[2:], node.attrs.ints("dilation", (1, 1))
+    spans = (down * (int(str(height)) - 1),) * 2 + (right * (int(str(width)) - 1),) * 2
+    return tuple(span - pad for span, pad in zip(spans, node.attrs.ints("pad", (0, 0, 0, 0)), strict=True))
+
+
+def _convolved(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    image, weights = args
+    kind = windows_of(node)
+    known = weights.constant
+    if known is None:
+        if kind is Windows.POINTS:
+            return (_product(image, weights, builder, turned=True),)
+        last = builder.emit(TRANSPOSE, weights, perm=(2, 3, 1, 0))
+        return (_convolution(image, last, node.attrs, builder, node.name),)
+    matrix = np.ascontiguousarray(np.transpose(known, (2, 3, 1, 0)))
+    if kind in (Windows.POINTS, Windows.PATCHES):
+        patches = image if kind is Windows.POINTS else _patches(node, image, builder)
+        held = builder.constant(matrix.reshape(-1, matrix.shape[-1]))
+        if node.out.type.dtype == BYTE_SUMS:
+            return (builder.emit(MATMUL_INTEGER, patches, held, name=node.name, **{OWN_KERNEL: True}),)
+        return (builder.emit(BATCH_MATMUL, patches, held, name=node.name, **PLAIN_PRODUCT),)
+    return (_convolution(image, builder.constant(matrix), node.attrs, builder, node.name),)
+
+
+def _convolution(image: Value, weights: Value, attrs: Attrs, builder: Builder, name: str) -> Value:
+    last = attrs.with_(format=NHWC, **{OWN_KERNEL: True})
+    return builder.node(CONV2D, (image, weights), last, name).out
+
+
+def _product(image: Value, weights: Value, builder: Builder, turned: bool) -> Value:
+    """Of every point of an image with weights [O, I, 1, 1], of which the image has I (``turned``) or O."""
+    *points, channels = image.type.shape
+    rows = ops.reshape(Tensor(image, builder), (_count(points), channels))
+    matrix = ops.reshape(Tensor(weights, builder), weights.type.shape[:2])
+    found = ops.matmul(rows, matrix, False, turned)
+    return ops.reshape(found, (*points, found.shape[1])).value
+
+
+def _by_input(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    dy, weights = args
+    if windows_of(node) is Windows.POINTS:
+        return (_product(dy, weights, builder, turned=False),)
+    count, inner, height, width = (int(str(dim)) for dim in weights.type.shape)
+    by_place = ops.reshape(ops.transpose(Tensor(weights, builder), (2, 3, 0, 1)), (height * width, count, inner))
+    back = ops.gather(by_place, np.arange(height * width - 1, -1, -1, dtype=np.int32))
+    turned = ops.reshape(back, (height, width, count, inner)).value
+    attrs = node.attrs.without("input_size").with_(pad=_margins(node))
+    return (_convolution(dy, turned, attrs, builder, node.name),)
+
+
+def _by_filter(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    dy, x = (Tensor(value, builder) for value in args)
+    size = node.attrs.dims("filter_size")
+    if windows_of(node) is Windows.POINTS:
+        rows, images = (ops.reshape(each, (_count(each.shape[:-1]), each.shape[-1])) for each in (dy, x))
+        return (ops.reshape(ops.matmul(rows, images, True, False), size).value,)
+    attrs = node.attrs.without("filter_size").with_(
+        stride=node.attrs.ints("dilation", (1, 1)), dilation=node.attrs.ints("stride", (1, 1))
+    )
+    channels, places = ops.transpose(x, (3, 1, 2, 0)), ops.transpose(dy, (1, 2, 0, 3))
+    found = Tensor(_convolution(channels.value, places.value, attrs, builder, node.name), builder)
+    return (ops.transpose(found[:, : size[2], : size[3], :], (3, 0, 1, 2)).value,)
+
+
+def _count(dims: Sequence[object]) -> int:
+    return prod(int(str(dim)) for dim in dims)
+
+
+def _patches(node: Node, image: Value, builder: Builder) -> Value:
+    """Windows that lie side by side, each as one row."""
+    (count, rows, columns), (_, channels, *_) = _places(node.out.type.shape), node.args[0].type.shape
+    height, width = node.attrs.ints("stride")
+    parts = builder.emit(RESHAPE, image, shape=(count, rows, height, columns, width, channels))
+    beside = builder.emit(TRANSPOSE, parts, perm=(0, 1, 3, 2, 4, 5))
+    return builder.emit(RESHAPE, beside, shape=(count, rows, columns, channels * (height * width)))
+
+
+def _places(shape: Shape) -> Shape:
+    return (shape[0], *shape[2:])
+
+
+def images_of(node: Node) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    """The operands and results of a convolution or a gradient that are images, not weights."""
+    return (node.args, ()) if node.op is CONV2D_BACKPROP_FILTER else (node.args[:1], node.outs)
+
+
+CONVOLVED: Mapping[Operator, Form] = {
+    CONV2D: _convolved, CONV2D_BACKPROP_INPUT: _by_input, CONV2D_BACKPROP_FILTER: _by_filter
+}  # fmt: skip
