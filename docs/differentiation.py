@@ -40,8 +40,8 @@ losses = [float(train(w, b, x, labels)[0]) for _ in range(20)]
 assert losses[-1] < losses[0]
 ```
 
-`python -m examples.training_step` trains a classifier with a layer norm and momentum: its 26 operators become 6 kernels and
-5 matrix products on the CPU, and its losses over 20 steps are torch's. BERT and a bottleneck of ResNet are trained in
+`python -m examples.training_step` trains a classifier with a layer norm and momentum: its 26 operators become 9 kernels
+on the CPU, and its losses over 20 steps are torch's. BERT and a bottleneck of ResNet are trained in
 `examples/networks`, and counted in [networks](networks.md).
 
 * `argnums` says by which arguments; one may be a tuple, list or dict of tensors, and its gradient has the same structure.

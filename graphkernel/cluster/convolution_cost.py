@@ -64,7 +64,7 @@ class ConvolutionSizes:
 
 
 def sizes_of(node: Node) -> ConvolutionSizes:
-    """Those of a convolution, or of the one whose gradient a node is: it has as many multiplications."""
+    """Those of a ``node`` that is a convolution, or of the one whose gradient it is: both have as many multiplications."""
     first, second = (value.type.shape for value in node.args[:2])
     if node.op is CONV2D_BACKPROP_INPUT:
         return ConvolutionSizes(node.out.type.shape, second, first)
@@ -74,7 +74,7 @@ def sizes_of(node: Node) -> ConvolutionSizes:
 
 
 def windows_of(node: Node) -> Windows:
-    """The kind of a convolution in NCHW, or of the one whose gradient a node is."""
+    """The kind of a ``node`` that is a convolution in NCHW, or of the one whose gradient it is."""
     sizes = sizes_of(node)
     (_, channels, *extents), (_, inner, *window) = sizes.image, sizes.weights
     group, stride = node.attrs.int("group", 1), node.attrs.ints("stride", (1, 1))

@@ -8,6 +8,7 @@ from graphkernel.onnx_writing.writer import Unwritable, Write, Writer
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 from kernelgen.tensor.types import Shape
 
 TURNED = (1, 0, 2, 3)
@@ -42,20 +43,20 @@ def _by_input(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> ob
 
 def _by_filter(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
     group, (count, channels, *extents) = node.attrs.int("group", 1), _static(node.args[1].type.shape)
-    places = writer.emit("Transpose", x[0], perm=TURNED)
+    places = writer.emit(TRANSPOSE.onnx, x[0], perm=TURNED)
     if group == 1:
-        image = writer.emit("Transpose", x[1], perm=TURNED)
+        image = writer.emit(TRANSPOSE.onnx, x[1], perm=TURNED)
     else:
-        parts = writer.emit("Reshape", x[1], writer.ints((count, group, channels // group, *extents)))
-        moved = writer.emit("Transpose", parts, perm=(2, 1, 0, 3, 4))
-        image = writer.emit("Reshape", moved, writer.ints((channels // group, group * count, *extents)))
+        parts = writer.emit(RESHAPE.name, x[1], writer.ints((count, group, channels // group, *extents)))
+        moved = writer.emit(TRANSPOSE.onnx, parts, perm=(2, 1, 0, 3, 4))
+        image = writer.emit(RESHAPE.name, moved, writer.ints((channels // group, group * count, *extents)))
     strides, dilations = node.attrs.ints("dilation", (1, 1)), node.attrs.ints("stride", (1, 1))
     found = writer.emit(
         "Conv", image, places, strides=strides, dilations=dilations, pads=pads(node), group=group
     )  # fmt: skip
     ends = writer.ints(_static(node.out.type.shape[2:]))
     whole = writer.emit("Slice", found, writer.ints((0, 0)), ends, writer.ints((2, 3)))
-    return writer.emit("Transpose", whole, result=result, perm=TURNED)
+    return writer.emit(TRANSPOSE.onnx, whole, result=result, perm=TURNED)
 
 
 WRITERS: Mapping[Operator, Write] = {CONV2D_BACKPROP_INPUT: _by_input, CONV2D_BACKPROP_FILTER: _by_filter}

@@ -26,8 +26,8 @@ def test_less_than_half_of_the_launches_is_left(target: str) -> None:
     fused = gk.optimize(graph, target=target)
     kernels = sum(node.body is not None for node in fused.operators)
     products = [node.op.name for node in fused.operators if node.body is None]
-    assert kernels <= 6
-    assert set(products) <= {"MatMul", "BatchMatMul"}
+    assert set(products) <= ({"MatMul", "BatchMatMul"} if target != "cpu" else set())
+    assert kernels <= (6 if products else 9)
     assert len(fused.operators) * 2 < len(graph.operators)
 
 

@@ -46,12 +46,12 @@ def form_of(node: Node, split: Callable[[Value], bool]) -> Form | None:
 
 
 def images_in(node: Node) -> tuple[Value, ...]:
-    """The operands that a form takes with channels last, where they are images."""
+    """The operands that the form of a ``node`` takes with channels last, where they are images."""
     return images_of(node)[0] if node.op in CONVOLVED else node.args
 
 
 def images_out(node: Node) -> tuple[Value, ...]:
-    """The results that a form makes with channels last."""
+    """The results that the form of a ``node`` makes with channels last."""
     return images_of(node)[1] if node.op in CONVOLVED else node.outs
 
 

@@ -31,7 +31,7 @@ PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
 
 
 def has_form(node: Node) -> bool:
-    """Whether a convolution in NCHW, or a gradient of one, has a form with channels last."""
+    """Whether a ``node`` is a convolution in NCHW, or a gradient of one, and has a form with channels last."""
     if is_nhwc(node.attrs) or len(node.args) != 2:
         return False
     if node.op is CONV2D and node.args[1].constant is not None:
@@ -133,7 +133,7 @@ def _places(shape: Shape) -> Shape:
 
 
 def images_of(node: Node) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
-    """The operands and results of a convolution or a gradient that are images, not weights."""
+    """The operands and results of a ``node``, a convolution or a gradient, that are images, not weights."""
     return (node.args, ()) if node.op is CONV2D_BACKPROP_FILTER else (node.args[:1], node.outs)
 
 
