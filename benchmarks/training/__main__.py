@@ -4,6 +4,8 @@ All run in one process in turns, on one thread by processor time, on more by the
 made one step from the same weights, and weights and moments are compared with those of torch eager.
 """
 
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import argparse
