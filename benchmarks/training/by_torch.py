@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -66,35 +66,23 @@ def bottleneck_loss(network: Bottleneck, inputs: Tensors, weights: Tensors) -> A
     return F.cross_entropy(F.linear(y.mean((2, 3)), weights["head_weight"], weights["head_bias"]), inputs["labels"])
 
 
+def update(weights: Tensors, moments: Tensors, gradients: Tensors) -> None:
+    """AdamWeightDecay of every weight that has a gradient."""
+    for name, gradient in gradients.items():
+        weight, first, second = weights[name], moments[name + FIRST], moments[name + SECOND]
+        first.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
+        second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+        weight.sub_(RATE * (first / (second.sqrt() + DIVISOR) + DECAY * weight))
+
+
 @dataclass(frozen=True)
 class TorchStep:
-    """A training step over tensors of its own. ``last``: channels of images lie side by side."""
+    """A training step: its batch, and the weights and moments that it writes into."""
 
     program: Program
-    start: Arrays
-    last: bool = False
-
-    @cached_property
-    def inputs(self) -> dict[str, Any]:
-        """The batch."""
-        made = {name: self._laid(torch.from_numpy(array.copy())) for name, array in self.start.inputs.items()}
-        return {name: each if each.is_floating_point() else each.long() for name, each in made.items()}
-
-    @cached_property
-    def weights(self) -> dict[str, Any]:
-        """The weights, which a step writes into."""
-        return {name: self._tensor(name, array) for name, array in self.start.weights.items()}
-
-    @cached_property
-    def moments(self) -> dict[str, Any]:
-        """The moments, which a step writes into."""
-        return {name: self._tensor(name, array) for name, array in self.start.moments.items()}
-
-    def _tensor(self, name: str, array: Array) -> Any:
-        return self._laid(torch.from_numpy(array.T.copy() if is_turned(name, array) else array.copy()))
-
-    def _laid(self, tensor: Any) -> Any:
-        return tensor.to(memory_format=torch.channels_last) if self.last and tensor.ndim == 4 else tensor
+    inputs: Tensors
+    weights: Tensors
+    moments: Tensors
 
     @property
     def trained(self) -> dict[str, Any]:
@@ -109,7 +97,7 @@ class TorchStep:
 
     def in_parts(self, compiled: Callable[[Any], Any]) -> Callable[[], Any]:
         """Loss, backward and update one after the other; ``compiled`` is given the loss and the update."""
-        trained, loss, update = self.trained, compiled(self.loss), compiled(self.update)
+        trained, loss, updated = self.trained, compiled(self.loss), compiled(update)
         for weight in trained.values():
             weight.requires_grad_()
 
@@ -117,7 +105,7 @@ class TorchStep:
             value = loss(self.inputs, self.weights)
             value.backward()
             with torch.no_grad():
-                update({name: weight.grad for name, weight in trained.items()})
+                updated(trained, self.moments, {name: weight.grad for name, weight in trained.items()})
             for weight in trained.values():
                 weight.grad = None
             return value.detach()
@@ -126,28 +114,21 @@ class TorchStep:
 
     def as_one(self) -> Callable[[], Any]:
         """The step as one compiled function."""
-        rest = {name: self.weights[name] for name in self.weights if name not in self.trained}
+        loss = self.loss
 
-        def whole(trained: Tensors) -> Any:
-            found, value = torch.func.grad_and_value(lambda given: self.loss(self.inputs, {**rest, **given}))(trained)
-            self.update(found)
+        def whole(inputs: Tensors, trained: Tensors, rest: Tensors, moments: Tensors) -> Any:
+            found, value = torch.func.grad_and_value(lambda given: loss(inputs, {**rest, **given}))(trained)
+            update(trained, moments, found)
             return value
 
-        compiled = torch.compile(whole)
+        compiled, trained = torch.compile(whole), self.trained
+        rest = {name: weight for name, weight in self.weights.items() if name not in trained}
 
         def run() -> Any:
             with torch.no_grad():
-                return compiled(self.trained)
+                return compiled(self.inputs, trained, rest, self.moments)
 
         return run
-
-    def update(self, gradients: Tensors) -> None:
-        """AdamWeightDecay of every weight."""
-        for name, gradient in gradients.items():
-            weight, first, second = self.weights[name], self.moments[name + FIRST], self.moments[name + SECOND]
-            first.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
-            second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-            weight.sub_(RATE * (first / (second.sqrt() + DIVISOR) + DECAY * weight))
 
     def array(self, name: str) -> Array:
         """A weight or a moment as it is now, laid out as ours."""
@@ -160,12 +141,30 @@ def is_turned(name: str, array: Array) -> bool:
     return array.ndim == 2 and "_weight" in name
 
 
+def torch_step(program: Program, start: Arrays, *, last: bool = False, wide: bool = False) -> TorchStep:
+    """The step over tensors of its own. ``last``: channels of images lie side by side; ``wide``: in float64."""
+
+    def tensor(name: str, array: Array) -> Any:
+        made = torch.from_numpy(array.T.copy() if is_turned(name, array) else array.copy())
+        made = made.long() if not made.is_floating_point() else made.double() if wide else made
+        return made.to(memory_format=torch.channels_last) if last and made.ndim == 4 else made
+
+    return TorchStep(program, *({name: tensor(name, array) for name, array in part.items()} for part in start.parts))
+
+
 def steps(program: Program, start: Arrays) -> Iterator[tuple[str, TorchStep, Callable[[], Any]]]:
     """Each way of running the step: its name, what it writes into, and the call."""
-    eager = TorchStep(program, start)
+    eager = torch_step(program, start)
     yield "torch eager", eager, eager.in_parts(lambda function: function)
     for last in (False, True) if isinstance(program.network, Bottleneck) else (False,):
         layout = ", channels last" if last else ""
-        parts, whole = TorchStep(program, start, last), TorchStep(program, start, last)
+        parts, whole = (torch_step(program, start, last=last) for _ in range(2))
         yield f"torch.compile{layout}", parts, parts.in_parts(torch.compile)
         yield f"torch.compile as one{layout}", whole, whole.as_one()
+
+
+def truth(program: Program, start: Arrays) -> tuple[float, dict[str, Array]]:
+    """The loss, and weights and moments after one step, in float64."""
+    step = torch_step(program, start, wide=True)
+    loss = float(step.in_parts(lambda function: function)())
+    return loss, {name: step.array(name) for name in (*step.trained, *step.moments)}
