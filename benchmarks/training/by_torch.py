@@ -132,7 +132,7 @@ class TorchStep:
 
     def array(self, name: str) -> Array:
         """A weight or a moment as it is now, laid out as ours."""
-        found = (self.weights | self.moments)[name].detach().contiguous().numpy()
+        found = {**self.weights, **self.moments}[name].detach().contiguous().numpy()
         return found.T if is_turned(name, found) else found
 
 
