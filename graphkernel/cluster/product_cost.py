@@ -62,9 +62,9 @@ def is_bound_by_memory(rows: Dim) -> bool:
 
 
 def cost_of_both(rows: Dim, terms: int, columns: int) -> Cycles | None:
-    """The same where the right operand is no constant, so that kernels of ours lay it out at every call, as a library does.
+    """The cycles for float32 ``rows`` by ``terms`` times a matrix of ``terms`` by ``columns`` that is no constant.
 
-    None where rows are too few for that, or not known.
+    Kernels of ours lay it out at every call, as a library does. None where rows are too few for that, or not known.
     """
     if not isinstance(rows, int) or rows < LEAST_ROWS:
         return None
