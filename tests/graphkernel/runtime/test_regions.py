@@ -44,6 +44,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "LogSoftmax": (lambda x: ops.log_softmax(x, axis=-1), (X,)),
     "LayerNorm": (lambda x, s: ops.layer_norm(x, s, s, epsilon=1e-5), (X, SCALE)),
     "BatchNorm": (lambda x, s: ops.batch_norm(x, s, s, s, s), (IMAGE, SCALE)),
+    "Conv2DBackpropInput": (
+        lambda dy, w: ops.conv2d_backprop_input(dy, w, input_size=IMAGE.shape, pad=1),
+        (np.ones((IMAGE.shape[0], 6, *IMAGE.shape[2:]), np.float32), np.ones((6, IMAGE.shape[1], 3, 3), np.float32)),
+    ),
+    "Conv2DBackpropFilter": (
+        lambda dy, x: ops.conv2d_backprop_filter(dy, x, filter_size=(6, IMAGE.shape[1], 3, 3), pad=1),
+        (np.ones((IMAGE.shape[0], 6, *IMAGE.shape[2:]), np.float32), IMAGE),
+    ),
     "Conv2D": (lambda x, w: ops.conv2d(x, w, 2, (1, 0, 1, 2), group=2), (IMAGE, np.ones((6, 2, 3, 2), np.float32))),
     "MaxPool": (lambda x: ops.max_pool(x, 3, 2, (1, 1, 1, 0), ceil_mode=True), (IMAGE,)),
     "AvgPool": (lambda x: ops.avg_pool(x, 3, 2, 1, count_include_pad=True), (IMAGE,)),
