@@ -20,7 +20,7 @@ from graphkernel.cluster.convolution_cost import tiles_cost
 from graphkernel.cluster.fuse_nodes import call_of, with_unique_labels
 from graphkernel.cluster.own_products import is_own
 from graphkernel.passes.base import Context, graph_pass
-from graphkernel.passes.format.channels_last import PLAIN_PRODUCT
+from graphkernel.passes.format.convolutions_last import PLAIN_PRODUCT
 from kernelgen.tensor.graph import PARAMETER, Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.elemwise import ADD, SUB
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
