@@ -17,6 +17,8 @@ from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 PRODUCTS = frozenset({BATCH_MATMUL, MATMUL})
 WEIGHTED = PRODUCTS | {STORED_MATMUL, MATMUL_INTEGER, CONV2D}
 OWN = WEIGHTED | {POOL2D, PAD_AKG}
+IMAGE = 4
+"""Dims: images, rows, columns, channels."""
 
 
 def is_own(node: Node) -> bool:

@@ -3,8 +3,9 @@
     h = Relu(MatMul(x, w));  y = MatMul(h, v) + x        with products of ours: MatMul, Relu | MatMul, Add
 
 A kernel of ours for a product with weights takes in what follows it, and nothing that makes its operands but a reshape: they
-are computed before. Whatever reaches a user only through such a product as well (the sum of a residual) would close a cycle
-there. So no pattern joins across either, and a body that is a whole network falls into sections, many of them equal.
+are computed before; but for pixels, which are made as an image is read. Whatever reaches a user only through such a product
+as well (the sum of a residual) would close a cycle there. So no pattern joins across either, and a body that is a whole
+network falls into sections, many of them equal.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 
 from graphkernel.cluster.attention import is_of_inputs
-from graphkernel.cluster.own_products import is_own
+from graphkernel.cluster.own_products import IMAGE, is_own
 from graphkernel.cluster.partition import NEAREST
 from kernelgen.disjoint_sets import DisjointSets, components
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.shape import TRANSPOSE
 
 Section = tuple[Node, ...]
 """Operators in the order of their body."""
@@ -107,10 +110,19 @@ def _paths(nodes: Sequence[Node], producers: Sequence[Iterable[int]]) -> tuple[l
         every, far, closed = 1 << number, 0, _is_closed(node)
         for maker in makers:
             every |= before[maker]
-            far |= before[maker] if closed and nodes[maker].op.kind is not Kind.RESHAPE else barred[maker]
+            far |= before[maker] if closed and not _may_be_taken(nodes[maker], node) else barred[maker]
         before.append(every)
         barred.append(far)
     return before, barred
+
+
+def _may_be_taken(maker: Node, closed: Node) -> bool:
+    """Whether the kernel of a closed operator may take in what makes an operand: a reshape, or the pixels that it reads."""
+    if maker.op.kind is Kind.RESHAPE:
+        return True
+    if closed.types[0].rank != IMAGE or closed.args[0].node is not maker:
+        return False
+    return maker.op is TRANSPOSE if closed.op is CONV2D else maker.op.kind <= Kind.BROADCAST
 
 
 def _reads(node: Node, value: Value) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from graphkernel.cluster.area import Area, Direction, Link, fusion
 from graphkernel.cluster.attention import is_of_inputs
 from graphkernel.cluster.cost import is_greater
-from graphkernel.cluster.own_products import is_own
+from graphkernel.cluster.own_products import IMAGE, is_own
 from graphkernel.cluster.split_models import Limits
 from graphkernel.patterns.fusion_matmul import epilogues_of, is_prologue, product_of
 from kernelgen.tensor.graph import Node
@@ -21,9 +21,6 @@ from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.pieces import CONCAT
 from kernelgen.tensor.operators.shape import TRANSPOSE
-
-IMAGE = 4
-"""Dims: images, rows, columns, channels."""
 
 MOST_WEIGHT_BYTES = 1 << 16
 """Of a product of pixels that passes all of them for every row of an image."""

@@ -179,7 +179,7 @@ CASES: dict[str, Case] = {
     "seven_updates_in_parallel": (seven_updates, ADAM, "--opt_level=3 --target=gpu", 1),
     "cse": (common, [F((4, 8))], "", 1),
     "optimize_assign": (optimize_assign, [F((64, 64))] * 3, "", 1),
-    "low_precision": (low_precision, [F((32, 64)), F((64, 32))], "", 3),
+    "low_precision": (low_precision, [F((32, 64)), F((64, 32))], "", 2),
     "tensor_inplace": (easy_cpu, [F((64, 64))] * 2, "--enable_auto_tensor_inplace=true", 1),
     "matmul_to_mul": (matmul_to_mul, [F((64, 1)), F((1, 32))], "--enable_expand_ops=MatMul", 1),
     "cast_matmul": (cast_matmul, [F((32, 64), "float16"), F((64, 16), "float16"), F((16,))], "", 2),

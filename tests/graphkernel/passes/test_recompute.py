@@ -74,7 +74,7 @@ def test_an_operand_that_would_live_longer_is_counted() -> None:
         early = ops.exp(product)
         return ops.matmul(early, w) + early
 
-    graph = gk.optimize(gk.trace(net, gk.spec((128, 64)), gk.spec((64, 64))))
+    graph = gk.optimize(gk.trace(net, gk.spec((16, 512)), gk.spec((512, 512))))  # rows for a library
     after, log = recomputed(graph, "--recompute_increment_threshold=1")
     assert after is graph
     assert "32 KiB die earlier, 32 KiB live longer" in log.with_code("not-recomputed")[0].message
