@@ -159,14 +159,18 @@ def is_kept(asked: str, environment: Environment) -> bool:
     return mapped.is_supported() and not watched and not _has_plugins()
 
 
-@cache
 def surroundings() -> str:
     """A digest of what decides beside the graph and what is asked for: sources, libraries, Python, processor, threads."""
+    return cache_key(_program(), str(core_count()), str(options.thread_count()), options.processor_level())
+
+
+@cache
+def _program() -> str:
+    """A digest of what stays as it is while the process runs."""
     here = processor()
     return cache_key(
-        *_sources(), *map(_version, LIBRARIES), sys.version, here.architecture, *here.identity,
-        *sorted(here.flags), str(core_count()), str(options.thread_count()), options.processor_level(),
-    )  # fmt: skip
+        *_sources(), *map(_version, LIBRARIES), sys.version, here.architecture, *here.identity, *sorted(here.flags)
+    )
 
 
 def _sources() -> Iterator[str]:

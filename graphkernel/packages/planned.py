@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from graphkernel.packages.manifest import Manifest, RegionRecord
 from graphkernel.packages.operators import operators_called
 from graphkernel.runtime.onnxruntime.region_step import RegionStep, operands_of, region_step
 from graphkernel.runtime.plan.make_steps import CompiledKernel, Preparation
-from graphkernel.runtime.plan.plan import Plan, make_plan, slots_of
+from graphkernel.runtime.plan.plan import Plan, make_plan
 from graphkernel.runtime.steps.host import HostLibrary, NumpyHost, numpy_step
 from graphkernel.runtime.steps.program import Program
 from graphkernel.runtime.steps.steps import KernelStep, Step
@@ -35,10 +35,9 @@ def _kernels(graph: Graph, program: Program) -> Mapping[Node, CompiledKernel]:
     """
     steps = {step.name: step for step in program.steps if isinstance(step, KernelStep)}
     fused = [(node, steps.get(node.name)) for node in graph.operators if node.body is not None]
-    slots = slots_of(graph)
-    arrays = {held.slot: held.array for held in program.constants if held.slot >= len(slots)}
+    arrays = {held.slot: held.array for held in program.constants}
     found = {
-        node: CompiledKernel(step.kernel, _updated(step), step.untold, _preparation(node, step, slots, arrays))
+        node: CompiledKernel(step.kernel, _updated(step), step.untold, _preparation(node, step, arrays))
         for node, step in fused
         if step is not None
     }
@@ -47,13 +46,26 @@ def _kernels(graph: Graph, program: Program) -> Mapping[Node, CompiledKernel]:
     return found
 
 
-def _preparation(
-    node: Node, step: KernelStep, slots: Mapping[Value, int], arrays: Mapping[int, np.ndarray | None]
-) -> Preparation | None:
-    """What gives the arrays that the step reads in place of constants: they are in the package."""
-    own = tuple(arrays[slot] for slot in step.inputs if slot in arrays)
-    taken = tuple(position for position, value in enumerate(node.args) if slots[value] in step.inputs)
-    return Preparation(lambda: own, (), taken) if own else None
+def _preparation(node: Node, step: KernelStep, arrays: Mapping[int, np.ndarray | None]) -> Preparation | None:
+    """What gives the arrays that the step reads in place of constants: they are in the package.
+
+    Raises PackageError where its other operands are not those of the node.
+    """
+    if not step.prepared:
+        return None
+    plain, prepared = step.inputs[: step.told_at], step.inputs[step.told_at :]
+    read = {id(array) for slot in plain if (array := arrays.get(slot)) is not None}
+    taken = tuple(position for position, value in enumerate(node.args) if _is_read(value, read))
+    if len(taken) != len(plain):
+        raise PackageError(f"kernel {step.name} takes other operands than those of its node")
+    own = tuple(arrays[slot] for slot in prepared)
+    return Preparation(lambda: own, (), taken)
+
+
+def _is_read(value: Value, read: Container[int]) -> bool:
+    """Whether a step that reads these arrays takes the value: all but constants of several elements that it has laid out."""
+    data = value.node.data
+    return data is None or value.type.size == 1 or id(data.array) in read
 
 
 def _updated(step: KernelStep) -> tuple[int, ...]:

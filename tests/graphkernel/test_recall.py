@@ -113,6 +113,15 @@ def test_another_question_has_another_answer(folder: Path) -> None:
     assert len(kept(folder)) == 6
 
 
+@pytest.mark.parametrize("what", ["thread_count", "processor_level"])
+def test_surroundings_are_those_of_now(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    for value in ("1", "2", "1"):
+        monkeypatch.setattr(recall.options, what, lambda value=value: value)
+        found.append(recall.surroundings())
+    assert found[0] == found[2] != found[1]
+
+
 def test_other_surroundings_have_another_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gk.compile(traced())
     for replaced in ("", "--opt_level=1"):

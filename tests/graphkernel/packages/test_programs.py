@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import NodeProto, TensorProto, helper
+from onnx_models import model
 
 import graphkernel as gk
 from graphkernel.errors import InputError, PackageError, RuntimeFailure
@@ -50,6 +52,25 @@ def test_it_runs_as_it_was_compiled(name: str, host: str, tmp_path: Path) -> Non
         for got, wanted in zip(loaded(*arrays), compiled(*arrays), strict=True):
             np.testing.assert_array_equal(got, wanted)
     assert said(loaded.plan.program) == said(loaded.program)  # what is planned when somebody asks is what runs
+
+
+def test_what_was_loaded_can_be_saved_again(tmp_path: Path) -> None:
+    """Two operators of a library read one number, which the text of the graph has twice, before weights that are laid out."""
+    random = np.random.default_rng(0)
+    inputs = {"x": random.integers(0, 256, (1, 2, 8, 64)).astype(np.uint8), "a": np.array(3, np.uint8)}
+    constants: dict[str, np.ndarray] = {"z": np.array(0, np.int8), "w": random.normal(size=(64, 48)).astype(np.float32)}
+    nodes: list[NodeProto] = []
+    for name in ("u", "v"):
+        constants[name] = random.integers(-9, 9, (4, 2, 1, 1)).astype(np.int8)
+        nodes.append(helper.make_node("ConvInteger", ["x", name, "a", "z"], [f"i{name}"]))
+        nodes.append(helper.make_node("Cast", [f"i{name}"], [f"f{name}"], to=TensorProto.FLOAT))
+        nodes.append(helper.make_node("MatMul", [f"f{name}", "w"], [f"y{name}"]))
+    compiled = gk.compile(import_onnx(model(nodes, inputs, ("yu", "yv"), constants)))
+    compiled.save(tmp_path / "first.gkx")
+    gk.load_compiled(tmp_path / "first.gkx").save(tmp_path / "second.gkx")
+    again = gk.load_compiled(tmp_path / "second.gkx")
+    for got, wanted in zip(again(inputs), compiled(inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def said(program: Program) -> str:
