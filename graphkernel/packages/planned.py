@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,18 +54,26 @@ def _preparation(node: Node, step: KernelStep, arrays: Mapping[int, np.ndarray |
     if not step.prepared:
         return None
     plain, prepared = step.inputs[: step.told_at], step.inputs[step.told_at :]
-    read = {id(array) for slot in plain if (array := arrays.get(slot)) is not None}
-    taken = tuple(position for position, value in enumerate(node.args) if _is_read(value, read))
+    read = [array for slot in plain if (array := arrays.get(slot)) is not None]
+    taken = tuple(position for position, value in enumerate(node.args) if _is_taken(value, read))
     if len(taken) != len(plain):
         raise PackageError(f"kernel {step.name} takes other operands than those of its node")
     own = tuple(arrays[slot] for slot in prepared)
     return Preparation(lambda: own, (), taken)
 
 
-def _is_read(value: Value, read: Container[int]) -> bool:
-    """Whether a step that reads these arrays takes the value: all but constants of several elements that it has laid out."""
+def _is_taken(value: Value, read: Iterable[np.ndarray]) -> bool:
+    """Whether a step that reads these constants takes the value: all but constants of several elements that it has laid out."""
     data = value.node.data
-    return data is None or value.type.size == 1 or id(data.array) in read
+    if data is None or value.type.size == 1:
+        return True
+    return data.array is not None and any(_is_same(each, data.array) for each in read)
+
+
+def _is_same(array: np.ndarray, other: np.ndarray) -> bool:
+    """Small constants stand in the text of the graph as well."""
+    is_alike = (array.shape, array.dtype) == (other.shape, other.dtype)
+    return array is other or (is_alike and array.tobytes() == other.tobytes())
 
 
 def _updated(step: KernelStep) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import NodeProto, TensorProto, helper
+from onnx import TensorProto, helper
 from onnx_models import model
 
 import graphkernel as gk
@@ -55,21 +55,32 @@ def test_it_runs_as_it_was_compiled(name: str, host: str, tmp_path: Path) -> Non
 
 
 def test_what_was_loaded_can_be_saved_again(tmp_path: Path) -> None:
-    """Two operators of a library read one number, which the text of the graph has twice, before weights that are laid out."""
+    """Two operators of a library read one number, which the text of the graph has twice, before weights that are laid out.
+
+    What is added to rows of a product stands in the text, and is read as it is.
+    """
     random = np.random.default_rng(0)
     inputs = {"x": random.integers(0, 256, (1, 2, 8, 64)).astype(np.uint8), "a": np.array(3, np.uint8)}
-    constants: dict[str, np.ndarray] = {"z": np.array(0, np.int8), "w": random.normal(size=(64, 48)).astype(np.float32)}
-    nodes: list[NodeProto] = []
-    for name in ("u", "v"):
-        constants[name] = random.integers(-9, 9, (4, 2, 1, 1)).astype(np.int8)
-        nodes.append(helper.make_node("ConvInteger", ["x", name, "a", "z"], [f"i{name}"]))
-        nodes.append(helper.make_node("Cast", [f"i{name}"], [f"f{name}"], to=TensorProto.FLOAT))
-        nodes.append(helper.make_node("MatMul", [f"f{name}", "w"], [f"y{name}"]))
-    compiled = gk.compile(import_onnx(model(nodes, inputs, ("yu", "yv"), constants)))
+    constants: dict[str, np.ndarray] = {
+        "z": np.array(0, np.int8),
+        "w": random.normal(size=(64, 100)).astype(np.float32),
+    }
+    constants["b"] = random.normal(size=(8, 1)).astype(np.float32)
+    constants |= {name: random.integers(-9, 9, (4, 2, 1, 1)).astype(np.int8) for name in ("u", "v")}
+    nodes = [
+        helper.make_node("ConvInteger", ["x", "v", "a", "z"], ["s"]),
+        helper.make_node("ConvInteger", ["x", "u", "a", "z"], ["t"]),
+        helper.make_node("Cast", ["t"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["f", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["y"]),
+        helper.make_node("Cast", ["s"], ["g"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["f", "g"], ["h"]),
+    ]
+    compiled = gk.compile(import_onnx(model(nodes, inputs, ("y", "h"), constants)))
     compiled.save(tmp_path / "first.gkx")
     gk.load_compiled(tmp_path / "first.gkx").save(tmp_path / "second.gkx")
     again = gk.load_compiled(tmp_path / "second.gkx")
-    for got, wanted in zip(again(inputs), compiled(inputs), strict=True):
+    for got, wanted in zip(again(*inputs.values()), compiled(*inputs.values()), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
 
