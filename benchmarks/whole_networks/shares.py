@@ -73,7 +73,7 @@ def words(operators: Iterable[Node]) -> str:
 
 def flops(operators: Iterable[Node], sizes: Mapping[str, int]) -> int:
     """The multiplications and additions of products and convolutions; all else counts as none."""
-    return sum(int(2 * evaluate(node.out.type.size, sizes) * evaluate(_terms(node), sizes)) for node in operators)
+    return sum(int(2 * evaluate(node.types[0].size, sizes) * evaluate(_terms(node), sizes)) for node in operators)
 
 
 def _terms(node: Node) -> Dim:

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import graphkernel as gk
 from benchmarks.whole_networks.limits import limits
 from benchmarks.whole_networks.race import race
-from benchmarks.whole_networks.shares import shares
+from benchmarks.whole_networks.shares import flops, shares
 from benchmarks.whole_networks.start import starts
 from docs.network_races import _steps, _times
 from docs.roofline import Point, roofline
+from graphkernel import ops
 
 onnx = pytest.importorskip("onnx")
 ROWS, INNER, COLUMNS = 8, 32, 48
@@ -72,6 +74,11 @@ def test_steps_tell_what_they_compute_and_move(model: Path, arrays: list[np.ndar
     assert math.isclose(sum(row["gigaflop"] for row in rows), 2 * ROWS * INNER * COLUMNS / 1e9, abs_tol=1e-6)
     least = 4 * (ROWS * INNER + INNER * COLUMNS + ROWS * COLUMNS) / 1e9
     assert sum(row["gigabytes"] for row in rows) >= 0.99 * least
+
+
+def test_operators_of_several_results_compute_none() -> None:
+    pieces = gk.trace(lambda x: ops.split(x, 2, axis=1), gk.spec((4, 6)))
+    assert flops(pieces.operators, {}) == 0
 
 
 def test_the_machine_has_limits() -> None:
