@@ -18,7 +18,8 @@ latency in float32, torch.compile with frozen weights. `python -m benchmarks.who
 any folder of ONNX files; `make bench-networks` makes these and measures them."""
 TRANSFORMERS = """Twelve at their usual sizes. Encoders read 128 tokens, `gpt2` and `llama` 64; those that decode take one token
 with a cache of 128."""
-IMAGES = """Networks of torchvision, each for one image of 224 by 224."""
+IMAGES = """Networks of torchvision, each for one image of 224 by 224; `inception_v3` sees 299 by 299. The detector,
+which ends with the scores of its boxes, sees 320 by 320."""
 HONEST = """One thread is measured by the processor time of the process, the median of the rounds: other work on the machine is
 not counted. Two threads are measured by the wall, the least time, and at real-time priority, so that both have a core at once
 while others wait. The load is that of the machine before a network was measured; what others leave in the caches and take of
