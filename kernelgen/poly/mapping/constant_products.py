@@ -7,6 +7,8 @@
 Where there are rows enough for several threads, each takes its share of them, ``parallel i by share`` in front of all else:
 kernels that follow each other find what they read where the same thread wrote it, in the cache of its own core.
 
+    images, many weights        parallel j by columns; rows of the image; i by neighbours; sums; vector j; i unrolled
+
 Panels turn round and pack what they hold, so that one row is enough for them, and the lanes are columns however the constant
 lies. The block is the one whose cycles a cost says are fewest (:func:`block_for`): few rows take many columns, so that there
 are sums enough to fill the latency of their instruction.
@@ -25,7 +27,7 @@ from kernelgen.poly.mapping.axis import Band, element_stride
 from kernelgen.poly.mapping.register_blocks import Block, few_rows
 from kernelgen.poly.mapping.windows import window_members
 from kernelgen.poly.model.product_recognition import moves
-from kernelgen.poly.model.window_recognition import tap_of_few
+from kernelgen.poly.model.window_recognition import MOST_WEIGHT_BYTES, passes_panels_once, tap_of_few
 from kernelgen.tensor.dims import Dim
 
 MOST_ROWS = 8
@@ -52,8 +54,8 @@ MOST_ELEMENTS = 1 << 18
 HANDED_BYTES = 1 << 15
 """Of the results of a panel that the first cache holds until what follows has read them."""
 
-MOST_WEIGHT_BYTES = 1 << 19
-"""Of all panels that the second cache holds while share after share of the rows passes them."""
+MOST_PANEL_BYTES = 640 << 10
+"""Of a panel that the second cache holds while row after row of an image passes it."""
 
 FLOAT_BYTES = 4
 
@@ -191,9 +193,23 @@ def _weight_bytes(band: Band, columns: Dim) -> float:
     return FLOAT_BYTES * prod(extent if isinstance(extent, int) else inf for extent in extents)
 
 
+def image_rows(band: Band, sides: ConstantProduct, constants: frozenset[str]) -> tuple[int, ...]:
+    """The members along which rows of an image lie that pass a panel before the next one; none where rows pass all panels."""
+    ((statement, _),) = band.axes[sides.column].follows
+    if not band.outermost or not passes_panels_once(statement, constants):
+        return ()
+    held = {name for read in statement.reads if read.buffer.name in constants for name in moves(read)}
+    others = (m for m, axis in enumerate(band.axes) if axis.coincident and m not in (sides.row, sides.column))
+    return tuple(m for m in others if band.axes[m].follows[0][1] not in held)
+
+
 def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     """The block of a product's band: one that a thread's share of rows is made of, where they are dealt, or a block of rows."""
     rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
+    if image_rows(band, sides, band.scop.constants):
+        terms = prod(axis.extents[0] for axis in band.axes if not axis.coincident and isinstance(axis.extents[0], int))
+        widest = MOST_PANEL_BYTES // (FLOAT_BYTES * terms * limits.unit.lanes)
+        return block_for(rows, columns, limits.unit, widest=max(1, min(widest, MOST_VECTORS)))
     share = share_of(band, sides, limits) or _block_length(band, sides)
     return (
         block_for(rows, columns, limits.unit) if share is None else block_for(share, columns, limits.unit, whole=True)
@@ -209,16 +225,27 @@ def _block_length(band: Band, sides: ConstantProduct) -> int | None:
 
 
 def pieces_of_constants(
-    sides: ConstantProduct, rest: tuple[LoopPlan, ...], sums: Sequence[int], rows: Dim, block: Block, lanes: int
+    sides: ConstantProduct,
+    rest: tuple[LoopPlan, ...],
+    sums: Sequence[int],
+    rows: Dim,
+    block: Block,
+    lanes: int,
+    inside: tuple[LoopPlan, ...] = (),
 ) -> tuple[PiecePlan, ...]:
-    """Pieces of all columns that whole blocks cover, then those of whole vectors, then what is left."""
+    """Pieces of all columns that whole blocks cover, then those of whole vectors, then what is left.
+
+    ``rest`` are loops around panels, ``inside`` those of what passes a panel before the next one.
+    """
     column = sides.column
     found: list[PiecePlan] = []
     for width in dict.fromkeys((block[1], lanes)):
         whole = WholeTiles(column, width)
         for piece in _row_pieces(sides, sums, rows, block[0]):
-            found.append(PiecePlan((*rest, LoopPlan(column, width), *piece.loops), (*piece.whole, whole)))
-    found += [PiecePlan((*rest, *piece.loops), piece.whole) for piece in _row_pieces(sides, sums, rows, block[0])]
+            found.append(PiecePlan((*rest, LoopPlan(column, width), *inside, *piece.loops), (*piece.whole, whole)))
+    found += [
+        PiecePlan((*rest, *inside, *piece.loops), piece.whole) for piece in _row_pieces(sides, sums, rows, block[0])
+    ]
     return tuple(found)
 
 
@@ -243,16 +270,16 @@ def _row_pieces(sides: ConstantProduct, sums: Sequence[int], rows: Dim, count: i
     yield PiecePlan((LoopPlan(row), *inner))
 
 
-def block_for(rows: Dim, columns: Dim, unit: VectorUnit, whole: bool = False) -> Block:
+def block_for(rows: Dim, columns: Dim, unit: VectorUnit, whole: bool = False, widest: int = MOST_VECTORS) -> Block:
     """The rows and columns of results whose registers take the fewest cycles for a product of this size.
 
-    ``whole`` blocks leave no row over.
+    ``whole`` blocks leave no row over; ``widest`` are the vectors of a row at most.
     """
     known = rows if isinstance(rows, int) else USUAL_ROWS
     width = columns if isinstance(columns, int) else 0
     fitting = [
         (count, vectors)
-        for vectors in range(1, MOST_VECTORS + 1)
+        for vectors in range(1, widest + 1)
         for count in range(1, min(known, MOST_ROWS) + 1)
         if count * vectors + vectors + 1 <= unit.registers
         and not (whole and known % count)

@@ -34,6 +34,7 @@ from kernelgen.poly.mapping.constant_products import (
     block_for,
     block_of,
     constant_product,
+    image_rows,
     panel_axis,
     panels_of,
     pieces_of_constants,
@@ -195,9 +196,12 @@ class _Chooser:
         rows: Dim = 1 if sides.row is None else axes[sides.row].extents[0]
         block, share = block_of(self.band, sides, self.limits), share_of(self.band, sides, self.limits)
         sums = [m for m, axis in enumerate(axes) if not axis.coincident]
-        rest = tuple(LoopPlan(m) for m, a in enumerate(axes) if a.coincident and m not in (sides.row, sides.column))
+        inside = image_rows(self.band, sides, self.scop.constants)
+        taken = (sides.row, sides.column, *inside)
+        rest = tuple(LoopPlan(m) for m, axis in enumerate(axes) if axis.coincident and m not in taken)
         rest += _shared(sides.row, share)
-        pieces = pieces_of_constants(sides, rest, sums, rows, block, self.limits.unit.lanes)
+        lanes = self.limits.unit.lanes
+        pieces = pieces_of_constants(sides, rest, sums, rows, block, lanes, tuple(map(LoopPlan, inside)))
         why = (
             f"a product with a constant, columns {axes[sides.column].name}: {block[0]} x {block[1]} take fewest cycles"
         )

@@ -10,12 +10,16 @@ would take the neighbours apart.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf, prod
 
 from kernelgen.composite.window_shapes import FEW_CHANNELS, FEW_TAPS
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Var
 from kernelgen.poly.model.product_recognition import is_product, kept_names
 from kernelgen.poly.model.scop import Access, Statement
+
+MOST_WEIGHT_BYTES = 1 << 19
+"""Of weights that the second cache of usual processors holds while row after row of an image passes them."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,32 @@ def window_of(statement: Statement) -> Window | None:
 def rows_of_images(statement: Statement, constants: frozenset[str]) -> frozenset[str]:
     """The iterators over images and their rows, where a product multiplies pixels or windows that are not constant; else none.
 
-    What follows may share those loops: neighbours of a row and channels are left for blocks of results.
+    What follows may share those loops: neighbours of a row and channels are left for blocks of results. Weights that no cache
+    keeps for the next row are not passed row by row.
     """
     kept, reads = kept_names(statement), [read for read in statement.reads if read.buffer.name not in constants]
     if len(reads) != 1 or len(statement.reads) == 1 or not is_product(statement):
+        return frozenset()
+    if passes_panels_once(statement, constants):
         return frozenset()
     found = _pairs(reads[0], kept, statement)
     around = kept[: kept.index(found[-1][0])] if found else kept[:-2]
     moving = {name for place in reads[0].index for name in variables(place)}
     return frozenset(around) if moving.issuperset(around) else frozenset()
+
+
+def passes_panels_once(statement: Statement, constants: frozenset[str]) -> bool:
+    """Whether all rows of an image pass a panel of weights before the next panel is read, in a product of known extents.
+
+    Else each row passes all panels, which come from the third cache every time where the second one does not hold them. An
+    image is less than that, and each of its elements is multiplied by a whole panel.
+    """
+    weights = [read.buffer for read in statement.reads if read.buffer.name in constants]
+    size = max(
+        (prod(dim if isinstance(dim, int) else inf for dim in each.shape) * each.dtype.itemsize for each in weights),
+        default=0,
+    )
+    return MOST_WEIGHT_BYTES < size < inf and all(isinstance(it.extent, int) for it in statement.iterators)
 
 
 def tap_of_few(statement: Statement, row: str, constants: frozenset[str]) -> str | None:

@@ -14,6 +14,7 @@ but time, also past the end of an array.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from kernelgen.machines.cpu import CPU
 from kernelgen.nest import index as ix
@@ -74,30 +75,42 @@ class _Panel:
         each = -(-lanes // share)
         start = self._flat((ix.add(self.index[0], n.Num(1)), *(n.Num(0) for _ in self.index[1:])))
         begin = ix.multiply(self._number(turns), n.Num(self._terms() * lanes // turns))
-        terms = self.sums[-1]
-        term = ix.multiply(ix.subtract(n.Var(terms.var), terms.lower), n.Num(each))
-        place = ix.add(ix.add(start, begin), term)
-        return [(ix.add(place, n.Num(at)), 2) for at in range(0, each * terms.step, line)]
+        term: n.Index = n.Num(0)
+        for loop, extent in zip(self.sums, self.buffer.shape[1:-1], strict=True):
+            term = ix.add(ix.multiply(term, ix.from_dim(extent)), ix.subtract(n.Var(loop.var), loop.lower))
+        place = ix.add(ix.add(start, begin), ix.multiply(term, n.Num(each)))
+        return [(ix.add(place, n.Num(at)), 2) for at in range(0, each * self.sums[-1].step, line)]
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether all its loops over rows have known numbers of turns."""
+        return None not in self._known_turns()
 
     def _turns(self) -> int:
         if not self.rows:
             return 1
         known = self._known_turns()
-        return FIRST_TURNS if known is None else known
+        return FIRST_TURNS if None in known else prod(each for each in known if each is not None)
 
-    def _known_turns(self) -> int | None:
-        row = self.rows[-1]
-        length = ix.subtract(row.upper, row.lower)
-        return -(-length.value // row.step) if isinstance(length, n.Num) else None
+    def _known_turns(self) -> list[int | None]:
+        """Of each loop over rows."""
+        lengths = [ix.subtract(row.upper, row.lower) for row in self.rows]
+        return [
+            -(-length.value // row.step) if isinstance(length, n.Num) else None
+            for row, length in zip(self.rows, lengths, strict=True)
+        ]
 
     def _number(self, turns: int) -> n.Index:
         """Which of the ``turns`` this one is; the last of them from there on where more may follow."""
-        row = self.rows[-1]
-        number = ix.floor_divide(ix.subtract(n.Var(row.var), row.lower), n.Num(row.step))
-        return number if self._known_turns() is not None else ix.minimum(number, n.Num(turns - 1))
+        known = self._known_turns()
+        total: n.Index = n.Num(0)
+        for row, count in zip(self.rows, known, strict=True):
+            here = ix.floor_divide(ix.subtract(n.Var(row.var), row.lower), n.Num(row.step))
+            total = ix.add(ix.multiply(total, n.Num(count or 1)), here)
+        return ix.minimum(total, n.Num(turns - 1)) if None in known else total
 
     def _terms(self) -> int:
-        return self._extent(1)
+        return prod(self._extent(dim) for dim in range(1, len(self.index) - 1))
 
     def _extent(self, dim: int) -> int:
         found = self.buffer.shape[dim]
@@ -114,7 +127,7 @@ class _Panel:
 def _panel_of(vector: n.For, around: tuple[n.For, ...], names: frozenset[str]) -> _Panel | None:
     """The panel of panels, terms and columns that a vector loop reads; None where there is none.
 
-    Groups of terms have a dim of their own; so far such a panel is asked for as a stream alone.
+    Groups of terms, as of windows, have a dim of their own each.
     """
     found = [load for part in statements(vector.body) for load in loads_of(part) if load.buffer.name in names]
     if not found or len(found[0].index) < 3:
@@ -125,5 +138,5 @@ def _panel_of(vector: n.For, around: tuple[n.For, ...], names: frozenset[str]) -
     terms = len(index) - 2
     if not outer or inner != [*range(len(around) - terms, len(around))]:
         return None
-    rows = around[outer[-1] + 1 : -terms]
-    return _Panel(buffer, index, rows, around[-terms:]) if len(rows) <= (terms == 1) else None
+    panel = _Panel(buffer, index, around[outer[-1] + 1 : -terms], around[-terms:])
+    return panel if len(panel.rows) < 2 or panel.is_counted else None

@@ -210,6 +210,24 @@ def test_every_line_of_the_next_panel_is_asked_for(turns: int, step: int) -> Non
     assert lines_of(hints_of(turns, step), turns, step) >= NEXT
 
 
+@pytest.mark.parametrize("blocks", [(3, 1), (7, 2), (4, 3)])
+def test_loops_over_rows_of_images_share_the_next_panel_of_windows(blocks: tuple[int, int]) -> None:
+    prepared = buffer("p", 2, 5, 8, PANEL)
+    columns = For("v", Num(0), Num(PANEL), block(put(Y, Load(prepared, (C, Var("g"), Var("k"), V)))), LoopKind.VECTOR)
+    terms = For("g", Num(0), Num(5), block(For("k", Num(0), Num(8), block(columns))))
+    rows, width = blocks
+    around = For("h", Num(0), Num(rows), block(For("r", Num(0), Num(7 * width), block(terms), step=7)))
+    before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
+    loops = For("c", Num(0), Num(2), block(around))
+    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before))
+    hints = [part for part in statements(found.body) if isinstance(part, Prefetch)]
+    places = product(range(rows), range(0, 7 * width, 7), range(5), range(8))
+    asked = {
+        extent(hint.place, {"c": 0, "h": h, "r": r, "g": g, "k": k}) // LINE for h, r, g, k in places for hint in hints
+    }
+    assert asked >= set(range(5 * 8 * PANEL // LINE, 2 * 5 * 8 * PANEL // LINE))
+
+
 @pytest.mark.parametrize("step", [1, 8])
 @pytest.mark.parametrize("turns", [2, 3, 100])
 def test_however_many_turns_there_are_no_panel_after_the_next_is_asked_for(turns: int, step: int) -> None:

@@ -14,9 +14,10 @@ from operator_kernels import one
 from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
 from kernelgen.kernel import Kernel
-from kernelgen.nest.nodes import Accumulate, For, LoopKind, Num, Space
+from kernelgen.nest.index import variables
+from kernelgen.nest.nodes import Accumulate, For, Load, LoopKind, Num, Space
 from kernelgen.nest.text import show
-from kernelgen.nest.walk import calls_of, statements
+from kernelgen.nest.walk import calls_of, loads_of, statements
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.types import Attrs, TensorType, dtype
 
@@ -116,6 +117,23 @@ def test_what_follows_a_row_of_windows_shares_its_loop() -> None:
     (found,) = kernel(*kernel.call_inputs(arrays))
     wanted = CONV2D.meaning(*arrays[:2], attrs=Attrs.of(pad=(1, 1, 1, 1), format="NHWC")) + arrays[2]
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_all_rows_of_an_image_pass_a_panel_of_many_weights_before_the_next(stride: int) -> None:
+    kernel = agrees(convolution((1, 5, 6, 128), (3, 3, 128, 136), stride=(stride, stride), pad=(1, 1, 1, 1)))
+    outer = [part for part in kernel.nest.body.statements if isinstance(part, For)]
+    panels = {
+        (loop.var, load.index[0]) for loop in outer for load in loads_of_all(loop) if load.buffer.name == "prepared0"
+    }
+    ((var, panel),) = panels
+    assert {var} == variables(panel), "the outermost loop is over panels"
+    assert "into cache 2" in show(kernel.nest), "the next panel is asked for"
+
+
+def loads_of_all(loop: For) -> list[Load]:
+    """What statements inside of a loop load."""
+    return [load for part in statements(loop.body) for load in loads_of(part)]
 
 
 def test_a_mean_of_all_rows_reads_them_as_they_lie() -> None:
