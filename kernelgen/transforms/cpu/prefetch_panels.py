@@ -56,10 +56,11 @@ def _statement(part: n.Statement, around: tuple[n.For, ...], names: frozenset[st
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel that is read in the last of ``sums``, which lie in ``turns`` of loops over rows."""
+    """A panel that is read in ``sums``, which lie in loops over ``rows``; its terms are dims from the ``first`` one on."""
 
     buffer: n.Buffer
     index: tuple[n.Index, ...]
+    first: int
     rows: tuple[n.For, ...]
     sums: tuple[n.For, ...]
 
@@ -73,10 +74,11 @@ class _Panel:
             return [(ix.add(here, n.Num(ahead + at)), 1) for at in range(0, lanes * self.sums[-1].step, line)]
         share = 1 << (turns.bit_length() - 1)
         each = -(-lanes // share)
-        start = self._flat((ix.add(self.index[0], n.Num(1)), *(n.Num(0) for _ in self.index[1:])))
+        *outer, own = self.index[: self.first]
+        start = self._flat((*outer, ix.add(own, n.Num(1)), *(n.Num(0) for _ in self.index[self.first :])))
         begin = ix.multiply(self._number(turns), n.Num(self._terms() * lanes // turns))
         term: n.Index = n.Num(0)
-        for loop, extent in zip(self.sums, self.buffer.shape[1:-1], strict=True):
+        for loop, extent in zip(self.sums, self.buffer.shape[self.first : -1], strict=True):
             term = ix.add(ix.multiply(term, ix.from_dim(extent)), ix.subtract(n.Var(loop.var), loop.lower))
         place = ix.add(ix.add(start, begin), ix.multiply(term, n.Num(each)))
         return [(ix.add(place, n.Num(at)), 2) for at in range(0, each * self.sums[-1].step, line)]
@@ -110,7 +112,7 @@ class _Panel:
         return ix.minimum(total, n.Num(turns - 1)) if None in known else total
 
     def _terms(self) -> int:
-        return prod(self._extent(dim) for dim in range(1, len(self.index) - 1))
+        return prod(self._extent(dim) for dim in range(self.first, len(self.index) - 1))
 
     def _extent(self, dim: int) -> int:
         found = self.buffer.shape[dim]
@@ -127,16 +129,36 @@ class _Panel:
 def _panel_of(vector: n.For, around: tuple[n.For, ...], names: frozenset[str]) -> _Panel | None:
     """The panel of panels, terms and columns that a vector loop reads; None where there is none.
 
-    Groups of terms, as of windows, have a dim of their own each.
+    Panels of several products, and groups of terms, as of windows, have a dim of their own each.
     """
     found = [load for part in statements(vector.body) for load in loads_of(part) if load.buffer.name in names]
-    if not found or len(found[0].index) < 3:
+    places = _PlacesOf(found[0].index, around) if found else None
+    first = (
+        None if places is None else next((dim for dim in range(1, len(found[0].index) - 1) if places.ends(dim)), None)
+    )
+    if places is None or first is None:
         return None
-    buffer, index = found[0].buffer, found[0].index
-    outer = [k for k, loop in enumerate(around) if loop.var in ix.variables(index[0])]
-    inner = [k for k, loop in enumerate(around) if any(loop.var in ix.variables(each) for each in index[1:-1])]
-    terms = len(index) - 2
-    if not outer or inner != [*range(len(around) - terms, len(around))]:
-        return None
-    panel = _Panel(buffer, index, around[outer[-1] + 1 : -terms], around[-terms:])
-    return panel if len(panel.rows) < 2 or panel.is_counted else None
+    terms = len(places.index) - 1 - first
+    rows = around[places.along(0, first)[-1] + 1 : -terms]
+    panel = _Panel(found[0].buffer, places.index, first, rows, around[-terms:])
+    return panel if len(rows) < 2 or panel.is_counted else None
+
+
+@dataclass(frozen=True)
+class _PlacesOf:
+    """Where a load is of the loops around it."""
+
+    index: tuple[n.Index, ...]
+    around: tuple[n.For, ...]
+
+    def along(self, first: int, end: int) -> list[int]:
+        """The loops that decide these dims, outer ones first."""
+        dims = self.index[first:end]
+        return [k for k, loop in enumerate(self.around) if any(loop.var in ix.variables(each) for each in dims)]
+
+    def ends(self, first: int) -> bool:
+        """Whether the innermost loops are one for each of the dims from the ``first`` one on, and other loops decide panels."""
+        terms = len(self.index) - 1 - first
+        return bool(self.along(0, first)) and self.along(first, -1) == [
+            *range(len(self.around) - terms, len(self.around))
+        ]

@@ -228,6 +228,21 @@ def test_loops_over_rows_of_images_share_the_next_panel_of_windows(blocks: tuple
     assert asked >= set(range(5 * 8 * PANEL // LINE, 2 * 5 * 8 * PANEL // LINE))
 
 
+@pytest.mark.parametrize("panel", [0, 1])
+def test_the_last_panel_of_a_product_is_followed_by_the_first_of_the_next_product(panel: int) -> None:
+    prepared = buffer("p", 3, 2, TERMS, PANEL)
+    columns = For("v", Num(0), Num(PANEL), block(put(Y, Load(prepared, (Var("b"), C, Var("k"), V)))), LoopKind.VECTOR)
+    rows = For("r", Num(0), Num(49), block(For("k", Num(0), Num(TERMS), block(columns))), step=7)
+    before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
+    loops = For("b", Num(0), Num(3), block(For("c", Num(0), Num(2), block(rows))))
+    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before))
+    hints = [part for part in statements(found.body) if isinstance(part, Prefetch)]
+    places = list(product(range(0, 49, 7), range(TERMS)))
+    asked = {extent(hint.place, {"b": 1, "c": panel, "r": r, "k": k}) // LINE for r, k in places for hint in hints}
+    start = (2 + panel + 1) * TERMS * PANEL // LINE
+    assert asked >= set(range(start, start + TERMS * PANEL // LINE))
+
+
 @pytest.mark.parametrize("step", [1, 8])
 @pytest.mark.parametrize("turns", [2, 3, 100])
 def test_however_many_turns_there_are_no_panel_after_the_next_is_asked_for(turns: int, step: int) -> None:
