@@ -35,8 +35,7 @@ def content(body: Graph) -> Hashable:
 
     def of_node(node: Node) -> Hashable:
         operands = tuple((position[arg.node], arg.index) for arg in node.args)
-        data = node.data.digest if node.data is not None else ""
-        return node.op.name, operands, node.attrs, node.types, data
+        return node.op.name, operands, node.attrs, node.types, node.data
 
     results = tuple((position[value.node], value.index) for value in body.outputs)
     return tuple(map(of_node, body.nodes)), len(body.inputs), results, body.aliases

@@ -141,8 +141,7 @@ def likeness(graph: Graph, section: Section) -> Hashable:
         number = position.get(value.node)
         if number is not None:
             return number, value.index
-        data = value.node.data
-        return outside.setdefault(value, len(outside)), value.type, data.digest if data is not None else None
+        return outside.setdefault(value, len(outside)), value.type, value.node.data
 
     def of_node(node: Node) -> Hashable:
         needed = tuple([is_needed_outside(graph, value, position) for value in node.outs])

@@ -72,7 +72,7 @@ def _shared_constant(value: Value, first: dict[object, Node]) -> Value:
     """The first constant with the same content."""
     if value.op is not CONSTANT or value.node.data is None:
         return value
-    return first.setdefault((CONSTANT, value.node.data.digest, value.type), value.node).out
+    return first.setdefault((CONSTANT, value.node.data, value.type), value.node).out
 
 
 def _key(node: Node) -> object:

@@ -20,7 +20,7 @@ def computation(node: Node, args: Sequence[Value]) -> Hashable:
 
     Constants are compared by content and attributes as text, because 1 == True and 0.0 == -0.0.
     """
-    operands = tuple([(value.node.data.digest, value.type) if value.node.data else value for value in args])
+    operands = tuple([(value.node.data, value.type) if value.node.data else value for value in args])
     met = frozenset(operands) if node.op.commutative and len(operands) == 2 else operands
     return node.op, met, node.attrs.text, node.types
 
@@ -91,7 +91,7 @@ class _Pairing:
         if self.partner.get(a) is b or a is b:
             return None
         if a.data is not None and b.data is not None:
-            same = a.data.digest == b.data.digest and a.types == b.types
+            same = (a.data is b.data or a.data.digest == b.data.digest) and a.types == b.types
             return None if same else f"constants {a.name} and {b.name} differ: {a.types[0]} and {b.types[0]}"
         if a in self.partner or b in self.reverse:
             return f"{a.name} and {b.name} are shared differently"

@@ -337,9 +337,9 @@ class Builder:
         raw = np.asarray(array)
         if of is None and isinstance(array, float):
             of = "float32"
-        content = raw if of is None else raw.astype(dtype(of).numpy)
+        content = raw if of is None else raw.astype(dtype(of).numpy, copy=False)
         data = self._shared(content)
-        key = ("constant", data.digest)
+        key = ("constant", data)
         if self.intern and key in self._interned:
             return self._interned[key].out
         type_ = TensorType(tuple(int(d) for d in content.shape), dtype(content.dtype))
@@ -352,7 +352,7 @@ class Builder:
         known = self._contents.get(id(content))
         if known is None or known.array is not content:
             data = ConstantData.of(content)
-            known = self._contents.setdefault(data.digest, data)
+            known = self._contents.setdefault(data, data)
             self._contents[id(known.array)] = known
         return known
 

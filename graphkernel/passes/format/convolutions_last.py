@@ -27,6 +27,9 @@ from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import Attrs, Shape
 
+PIECE = 32
+"""Channels of weights on either side that are put into another order at a time."""
+
 PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
 
 
@@ -65,7 +68,7 @@ def _convolved(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Val
             return (_product(image, weights, builder, turned=True),)
         last = builder.emit(TRANSPOSE, weights, perm=(2, 3, 1, 0))
         return (_convolution(image, last, node.attrs, builder, node.name),)
-    matrix = np.ascontiguousarray(np.transpose(known, (2, 3, 1, 0)))
+    matrix = channels_last(known)
     if kind in (Windows.POINTS, Windows.PATCHES):
         patches = image if kind is Windows.POINTS else _patches(node, image, builder)
         held = builder.constant(matrix.reshape(-1, matrix.shape[-1]))
@@ -73,6 +76,19 @@ def _convolved(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Val
             return (builder.emit(MATMUL_INTEGER, patches, held, name=node.name, **{OWN_KERNEL: True}),)
         return (builder.emit(BATCH_MATMUL, patches, held, name=node.name, **PLAIN_PRODUCT),)
     return (_convolution(image, builder.constant(matrix), node.attrs, builder, node.name),)
+
+
+def channels_last(weights: np.ndarray) -> np.ndarray:
+    """Weights [O, I, H, W] as [H, W, I, O], read-only; in pieces whose lines stay in a cache while they are read across."""
+    outer, inner, height, width = weights.shape
+    lines = weights.reshape(outer, inner, height * width)
+    found = np.empty((height * width, inner, outer), weights.dtype)
+    for start in range(0, outer, PIECE):
+        for below in range(0, inner, PIECE):
+            piece = lines[start : start + PIECE, below : below + PIECE]
+            found[:, below : below + PIECE, start : start + PIECE] = piece.transpose(2, 1, 0)
+    found.setflags(write=False)
+    return found.reshape(height, width, inner, outer)
 
 
 def _convolution(image: Value, weights: Value, attrs: Attrs, builder: Builder, name: str) -> Value:

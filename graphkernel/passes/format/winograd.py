@@ -38,6 +38,9 @@ WEIGHT_ROWS = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.
 RESULT_ROWS = ((1, 1, 1, 0), (0, 1, -1, -1))
 """``B'``, ``G`` and ``A'``: what a tile, a window and products are multiplied by on the left, and transposed on the right."""
 
+PIECE = 4096
+"""Windows that are transformed at a time: with what becomes of them 800 KB in float64."""
+
 FLOAT = dtype("float32")
 Grid = list[list[Value]]
 
@@ -113,9 +116,7 @@ def _products(image: Value, weights: Value, node: Node) -> Value:
     builder = Builder()
     whole = builder.parameter("image", image.type)
     tiles = _called(f"{node.name}_tiles", (whole,), _tiles(whole, node, builder), (image,))
-    left = np.array(WEIGHT_ROWS)
-    turned = np.einsum("ar,rsco,bs->abco", left, windows.astype(np.float64), left, optimize=True)
-    factors = builder.constant(turned.reshape(-1, *turned.shape[2:]).astype(np.float32), FLOAT)
+    factors = builder.constant(_factors(windows), FLOAT)
     builder, operands = Builder(), (tiles, factors)
     given = tuple(
         builder.parameter(name, value.type) for name, value in zip(("tiles", "factors"), operands, strict=True)
@@ -124,6 +125,17 @@ def _products(image: Value, weights: Value, node: Node) -> Value:
     count, rows, columns, channels = _extents(node.out)
     shape = (SIDE * SIDE, count, rows // RESULTS, columns // RESULTS, channels)
     return _called(f"{node.name}_products", given, builder.emit(RESHAPE, found, shape=shape), operands)
+
+
+def _factors(windows: np.ndarray) -> np.ndarray:
+    """``G w G'`` of windows [3, 3, C, O], as [16, C, O] in float32; computed in float64, in pieces that stay in a cache."""
+    every, left = windows.reshape(WINDOW * WINDOW, -1), np.array(WEIGHT_ROWS)
+    both = np.kron(left, left)
+    found = np.empty((SIDE * SIDE, every.shape[1]), np.float32)
+    for start in range(0, every.shape[1], PIECE):
+        found[:, start : start + PIECE] = both @ every[:, start : start + PIECE].astype(np.float64)
+    found.setflags(write=False)
+    return found.reshape(-1, *windows.shape[2:])
 
 
 def _called(name: str, inputs: tuple[Value, ...], result: Value, operands: tuple[Value, ...]) -> Value:
