@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 
 from kernelgen.nest.nodes import Call, Expr, Index, IndexBinary, IndexOp, IndexValue, Load, Num, Ref, ValueIndex, Var
 from kernelgen.tensor.dims import Dim, Sym, sym
@@ -134,11 +133,11 @@ def substitute_in(expr: Expr, values: Mapping[str, Index]) -> Expr:
     """Replaces variables in all indices of a scalar expression."""
     match expr:
         case Load(buffer, index):
-            return Load(buffer, tuple(substitute(i, values) for i in index))
+            return Load(buffer, tuple([substitute(i, values) for i in index]))
         case IndexValue(index, dtype):
             return IndexValue(substitute(index, values), dtype)
         case Call(_, args):
-            return replace(expr, args=tuple(substitute_in(arg, values) for arg in args))
+            return Call(expr.function, tuple([substitute_in(arg, values) for arg in args]), expr.dtype)
         case _:
             return expr
 
@@ -148,21 +147,16 @@ def clamp(index: Index, extent: Dim) -> Index:
     return minimum(maximum(index, Num(0)), subtract(from_dim(extent), Num(1)))
 
 
-def values(index: Index) -> Iterator[Expr]:
-    """The scalars that decide the index."""
-    match index:
-        case ValueIndex(value):
-            yield value
-        case IndexBinary(_, left, right):
-            yield from values(left)
-            yield from values(right)
-        case _:
-            pass
+def values(index: Index) -> Sequence[Expr]:
+    """The scalars that decide the index, from left to right."""
+    if isinstance(index, ValueIndex):
+        return (index.value,)
+    return (*values(index.left), *values(index.right)) if isinstance(index, IndexBinary) and index.is_by_data else ()
 
 
 def is_by_data(*indices: Index) -> bool:
     """Whether data decides one of them."""
-    return any(True for index in indices for _ in values(index))
+    return any(map(values, indices))
 
 
 def map_values(index: Index, edit: Callable[[Expr], Expr]) -> Index:
@@ -194,28 +188,35 @@ def references(index: Index) -> frozenset[str]:
 
 def variables(index: Index) -> frozenset[str]:
     """The names in it."""
-    match index:
-        case Var(name):
-            return frozenset((name,))
-        case IndexBinary(_, left, right):
-            return variables(left) | variables(right)
-        case ValueIndex(value):
-            return variables_in(value)
-        case _:
-            return frozenset()
+    return index.variables if isinstance(index, IndexBinary) and not index.is_by_data else _names([index])
 
 
 def variables_in(expr: Expr) -> frozenset[str]:
     """The names of variables in the indices of a scalar expression."""
-    match expr:
-        case Load(_, index):
-            return frozenset(name for i in index for name in variables(i))
-        case IndexValue(index):
-            return variables(index)
-        case Call(_, args):
-            return frozenset(name for arg in args for name in variables_in(arg))
-        case _:
-            return frozenset()
+    return _names([expr])
+
+
+def _names(waiting: list[Index | Expr]) -> frozenset[str]:
+    """The names of variables in all of these, which are used up."""
+    found: set[str] = set()
+    while waiting:
+        match waiting.pop():
+            case Var(name):
+                found.add(name)
+            case IndexBinary() as each:
+                found |= each.variables
+                waiting += values(each)
+            case ValueIndex(value):
+                waiting.append(value)
+            case Load(_, index):
+                waiting += index
+            case IndexValue(index):
+                waiting.append(index)
+            case Call(_, args):
+                waiting += args
+            case _:
+                pass
+    return frozenset(found)
 
 
 def stride(index: Index, variable: str) -> int | None:

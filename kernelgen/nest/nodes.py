@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.dtypes import DType
 
@@ -54,6 +55,26 @@ class IndexBinary:
     op: IndexOp
     left: Index
     right: Index
+
+    @cached_property
+    def is_by_data(self) -> bool:
+        """Whether a scalar decides it."""
+        return any([isinstance(side, ValueIndex) or _is_by_data(side) for side in (self.left, self.right)])
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The names of its variables, but for those in scalars that decide it."""
+        return _variables(self.left) | _variables(self.right)
+
+
+def _is_by_data(side: Index) -> bool:
+    return isinstance(side, IndexBinary) and side.is_by_data
+
+
+def _variables(side: Index) -> frozenset[str]:
+    if isinstance(side, Var):
+        return frozenset((side.name,))
+    return side.variables if isinstance(side, IndexBinary) else frozenset()
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kernelgen.nest import nodes as n
-from kernelgen.nest.index import map_values, subtract, values
+from kernelgen.nest.index import is_by_data, map_values, subtract, values
 
 S = TypeVar("S", bound=n.Statement)
 
@@ -45,14 +46,16 @@ def vector_loop_of(body: n.Block) -> n.For | None:
 
 def loads(expr: n.Expr) -> Iterator[n.Load]:
     """All loads in an expression, those in indices of loads too."""
-    if isinstance(expr, n.Load):
-        yield expr
-        yield from loads_in(expr.index)
-    elif isinstance(expr, n.Call):
-        for arg in expr.args:
-            yield from loads(arg)
-    elif isinstance(expr, n.IndexValue):
-        yield from loads_in((expr.index,))
+    waiting = [expr]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, n.Call):
+            waiting.extend(reversed(each.args))
+        elif isinstance(each, n.Load):
+            yield each
+            waiting.extend(reversed([value for place in each.index for value in values(place)]))
+        elif isinstance(each, n.IndexValue):
+            waiting.extend(reversed(values(each.index)))
 
 
 def subexpressions(expr: n.Expr) -> Iterator[n.Expr]:
@@ -234,15 +237,20 @@ def map_expressions(root: S, edit: Callable[[n.Expr], n.Expr]) -> S:
 
 
 def map_expression(expr: n.Expr, edit: Callable[[n.Expr], n.Expr]) -> n.Expr:
-    """Rewrites an expression bottom-up."""
+    """Rewrites an expression bottom-up; what has no part that changes is edited as the object that it is."""
     if isinstance(expr, n.Call):
-        expr = replace(expr, args=tuple(map_expression(arg, edit) for arg in expr.args))
+        args = tuple([map_expression(arg, edit) for arg in expr.args])
+        expr = expr if all(map(operator.is_, args, expr.args)) else n.Call(expr.function, args, expr.dtype)
     elif isinstance(expr, n.Load):
-        expr = replace(expr, index=_map_index(expr.index, edit))
+        index = _map_index(expr.index, edit)
+        expr = expr if index is expr.index else n.Load(expr.buffer, index)
     elif isinstance(expr, n.IndexValue):
-        expr = replace(expr, index=_map_index((expr.index,), edit)[0])
+        (place,) = _map_index((expr.index,), edit)
+        expr = expr if place is expr.index else n.IndexValue(place, expr.dtype)
     return edit(expr)
 
 
 def _map_index(index: tuple[n.Index, ...], edit: Callable[[n.Expr], n.Expr]) -> tuple[n.Index, ...]:
+    if not is_by_data(*index):
+        return index
     return tuple(map_values(each, lambda value: map_expression(value, edit)) for each in index)

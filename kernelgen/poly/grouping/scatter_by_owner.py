@@ -60,7 +60,7 @@ def _place_by_data(part: Accumulate) -> tuple[int, Expr] | None:
     if len(by_data) != 1 or not all(isinstance(i, Var) for k, i in enumerate(part.index) if k not in by_data):
         return None
     (dim,) = by_data
-    number = next(ix.values(part.index[dim]))
+    number = ix.values(part.index[dim])[0]
     is_clamped = part.index[dim] == ix.clamp(ValueIndex(number), part.buffer.shape[dim])
     return (dim, number) if is_clamped else None
 

@@ -8,7 +8,7 @@ What a vector loop adds up has columns of zeros behind its own, so that vectors 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kernelgen.nest import index as ix
@@ -18,14 +18,58 @@ from kernelgen.nest.walk import loads, nested, statements
 
 
 @dataclass(frozen=True)
+class Reads:
+    """The ``buffers`` that an expression reads where bindings are written out, and whether data decides where (``by_data``)."""
+
+    buffers: frozenset[str] = frozenset()
+    by_data: bool = False
+
+
+NOTHING = Reads()
+
+
+@dataclass(frozen=True)
 class Scope:
-    """What surrounds a statement: loops, outermost first, bindings, and variables that are the ``same`` in all of them."""
+    """What surrounds a statement: loops, outermost first, bindings with what they read, and variables that are the ``same``
+    in all of the loops.
+    """
 
     loops: tuple[n.For, ...] = ()
     bound: Mapping[str, n.Expr] = field(default_factory=dict[str, n.Expr])
+    read: Mapping[str, Reads] = field(default_factory=dict[str, Reads])
     guards: int = 0
     """So many of the loops stand outside of the innermost guard."""
     same: frozenset[str] = frozenset()
+
+    def behind(self, part: n.Statement) -> Scope:
+        """What surrounds the statement after this one: its binding too, where it is one."""
+        if not isinstance(part, n.Let):
+            return self
+        bound, read = {**self.bound, part.name: part.value}, {**self.read, part.name: self.reads(part.value)}
+        return replace(self, bound=bound, read=read)
+
+    def reads(self, expr: n.Expr) -> Reads:
+        """What an expression reads, from what is known of its bindings: written out it may be many times as long."""
+        match expr:
+            case n.Ref(name):
+                return self.read.get(name, NOTHING)
+            case n.Load(buffer, index):
+                deciding = [value for each in index for value in ix.values(each)]
+                found = _together(map(self.reads, deciding)) if deciding else NOTHING
+                return Reads(found.buffers | {buffer.name}, bool(deciding))
+            case n.IndexValue(index):
+                return _together(map(self.reads, ix.values(index)))
+            case n.Call(_, args):
+                return _together(map(self.reads, args))
+            case _:
+                return NOTHING
+
+
+def _together(found: Iterable[Reads]) -> Reads:
+    parts = [each for each in found if each is not NOTHING]
+    if len(parts) < 2:
+        return parts[0] if parts else NOTHING
+    return Reads(frozenset[str]().union(*(each.buffers for each in parts)), any(each.by_data for each in parts))
 
 
 @dataclass(frozen=True)

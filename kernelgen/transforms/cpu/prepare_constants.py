@@ -60,8 +60,7 @@ class _Preparation:
         parts: list[n.Statement] = []
         for part in block.statements:
             parts.append(self.statement(part, scope))
-            if isinstance(part, n.Let):
-                scope = replace(scope, bound={**scope.bound, part.name: part.value})
+            scope = scope.behind(part)
         return n.Block(tuple(parts))
 
     def statement(self, part: n.Statement, scope: Scope) -> n.Statement:
@@ -80,8 +79,11 @@ class _Preparation:
 
     def expression(self, expr: n.Expr, scope: Scope) -> n.Expr:
         """The expression with its largest parts that depend on constants alone from arrays."""
-        closed = written_out(expr, scope.bound)
-        if self._is_constant(closed):
+        read = scope.reads(expr)
+        if self.constants.isdisjoint(read.buffers):
+            return expr
+        if not read.by_data and self.constants.issuperset(read.buffers):
+            closed = written_out(expr, scope.bound)
             return self._widened(expr, scope) if _widens(closed) else self._element(closed, scope) or expr
         if isinstance(expr, n.Call):
             return replace(expr, args=tuple(self.expression(each, scope) for each in expr.args))
@@ -92,11 +94,6 @@ class _Preparation:
         if isinstance(expr, n.Call):
             return replace(expr, args=tuple(self._widened(each, scope) for each in expr.args))
         return self.expression(expr, scope)
-
-    def _is_constant(self, expr: n.Expr) -> bool:
-        found = list(loads(expr))
-        by_data = any(ix.is_by_data(*load.index) for load in found)
-        return bool(found) and not by_data and all(load.buffer.name in self.constants for load in found)
 
     def _element(self, value: n.Expr, scope: Scope) -> n.Load | None:
         """The element of an array that holds the value; None where there is to be no such array."""

@@ -90,8 +90,7 @@ class _Panels:
         parts: list[n.Statement] = []
         for part in block.statements:
             parts.append(self.statement(part, scope))
-            if isinstance(part, n.Let):
-                scope = replace(scope, bound={**scope.bound, part.name: part.value})
+            scope = scope.behind(part)
         return n.Block(tuple(_needed(parts)) if scope.loops and sums_columns(scope.loops[-1]) else tuple(parts))
 
     def statement(self, part: n.Statement, scope: Scope) -> n.Statement:
@@ -108,9 +107,12 @@ class _Panels:
 
     def expression(self, expr: n.Expr, scope: Scope) -> n.Expr:
         """The expression with its largest parts that are the same in all turns from arrays."""
-        closed = written_out(expr, scope.bound)
-        loops = loops_of(closed, scope) if self._may_lie(closed) else None
-        if loops and loops[-1] is scope.loops[-1]:
+        read = scope.reads(expr)
+        if self.others.issuperset(read.buffers):
+            return expr
+        closed = None if read.by_data or not self.others.isdisjoint(read.buffers) else written_out(expr, scope.bound)
+        loops = None if closed is None else loops_of(closed, scope)
+        if closed is not None and loops and loops[-1] is scope.loops[-1]:
             array = array_of(closed, loops, self.lanes)
             if array in self.arrays:
                 return element(self.arrays[array], loops)
@@ -123,11 +125,6 @@ class _Panels:
         if isinstance(expr, n.Call):
             return replace(expr, args=tuple(self.expression(each, scope) for each in expr.args))
         return expr
-
-    def _may_lie(self, expr: n.Expr) -> bool:
-        found = list(loads(expr))
-        by_data = any(ix.is_by_data(*load.index) for load in found)
-        return bool(found) and not by_data and all(load.buffer.name not in self.others for load in found)
 
 
 def _needed(parts: Sequence[n.Statement]) -> Sequence[n.Statement]:
