@@ -121,6 +121,8 @@ def substitute(index: Index, values: Mapping[str, Index]) -> Index:
     match index:
         case Var(name):
             return values.get(name, index)
+        case IndexBinary() if not index.is_by_data and index.variables.isdisjoint(values):
+            return index
         case IndexBinary(op, left, right):
             return binary(op, substitute(left, values), substitute(right, values))
         case ValueIndex(value):
@@ -156,7 +158,7 @@ def values(index: Index) -> Sequence[Expr]:
 
 def is_by_data(*indices: Index) -> bool:
     """Whether data decides one of them."""
-    return any(map(values, indices))
+    return any([index.is_by_data for index in indices])
 
 
 def map_values(index: Index, edit: Callable[[Expr], Expr]) -> Index:
@@ -188,7 +190,7 @@ def references(index: Index) -> frozenset[str]:
 
 def variables(index: Index) -> frozenset[str]:
     """The names in it."""
-    return index.variables if isinstance(index, IndexBinary) and not index.is_by_data else _names([index])
+    return _names([index]) if index.is_by_data else index.variables
 
 
 def variables_in(expr: Expr) -> frozenset[str]:

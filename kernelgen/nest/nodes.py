@@ -15,79 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from kernelgen.system.cached_property import cached_property
+from kernelgen.nest.indices import Index as Index
+from kernelgen.nest.indices import IndexBinary as IndexBinary
+from kernelgen.nest.indices import IndexOp as IndexOp
+from kernelgen.nest.indices import Num as Num
+from kernelgen.nest.indices import ValueIndex as ValueIndex
+from kernelgen.nest.indices import Var as Var
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.dtypes import DType
-
-# ---------------------------------------------------------------- index expressions (int64, exact)
-
-
-@dataclass(frozen=True)
-class Num:
-    """An integer literal."""
-
-    value: int
-
-
-@dataclass(frozen=True)
-class Var:
-    """A loop variable or a size symbol, by name."""
-
-    name: str
-
-
-class IndexOp(Enum):
-    """Operators on indices. DIV and MOD round towards minus infinity; their right side is positive."""
-
-    ADD = "+"
-    SUB = "-"
-    MUL = "*"
-    DIV = "/"
-    MOD = "%"
-    MIN = "min"
-    MAX = "max"
-
-
-@dataclass(frozen=True)
-class IndexBinary:
-    """A binary operation on indices. Build with :mod:`kernelgen.nest.index`, which simplifies."""
-
-    op: IndexOp
-    left: Index
-    right: Index
-
-    @cached_property
-    def is_by_data(self) -> bool:
-        """Whether a scalar decides it."""
-        return any([isinstance(side, ValueIndex) or _is_by_data(side) for side in (self.left, self.right)])
-
-    @cached_property
-    def variables(self) -> frozenset[str]:
-        """The names of its variables, but for those in scalars that decide it."""
-        return _variables(self.left) | _variables(self.right)
-
-
-def _is_by_data(side: Index) -> bool:
-    return isinstance(side, IndexBinary) and side.is_by_data
-
-
-def _variables(side: Index) -> frozenset[str]:
-    if isinstance(side, Var):
-        return frozenset((side.name,))
-    return side.variables if isinstance(side, IndexBinary) else frozenset()
-
-
-@dataclass(frozen=True)
-class ValueIndex:
-    """An integer scalar as an index: data decides where an access goes.
-
-    It stands in accesses only, and whoever makes it clamps it into the buffer. In a nest the value is a :class:`Ref`.
-    """
-
-    value: Expr
-
-
-Index = Num | Var | IndexBinary | ValueIndex
 
 
 @dataclass(frozen=True)

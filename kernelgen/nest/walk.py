@@ -15,12 +15,14 @@ S = TypeVar("S", bound=n.Statement)
 
 def statements(root: n.Statement) -> Iterator[n.Statement]:
     """The statement and everything inside, in order."""
-    yield root
-    if isinstance(root, n.Block):
-        for part in root.statements:
-            yield from statements(part)
-    elif isinstance(root, n.For | n.If | n.Grid):
-        yield from statements(root.body)
+    waiting: list[n.Statement] = [root]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if isinstance(part, n.Block):
+            waiting.extend(reversed(part.statements))
+        elif isinstance(part, n.For | n.If | n.Grid):
+            waiting.append(part.body)
 
 
 Path = tuple[int, ...]

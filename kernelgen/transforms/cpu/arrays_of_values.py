@@ -129,9 +129,10 @@ def _whole(size: int, lanes: int) -> int:
 
 def sums_columns(loop: n.For) -> bool:
     """Whether it is a vector loop over columns, each of which adds something up."""
-    sums = [part for part in statements(loop.body) if isinstance(part, n.Accumulate)]
-    moving = (loop.var in ix.variables(each) for part in sums for each in part.index)
-    return loop.kind is n.LoopKind.VECTOR and any(moving)
+    if loop.kind is not n.LoopKind.VECTOR:
+        return False
+    sums = (part for part in statements(loop.body) if isinstance(part, n.Accumulate))
+    return any(loop.var in ix.variables(each) for part in sums for each in part.index)
 
 
 def _over_dims(value: n.Expr, loops: Sequence[n.For]) -> n.Expr:

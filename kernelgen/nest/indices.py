@@ -1,0 +1,94 @@
+"""Index expressions: exact integers in int64 that say where an access goes and how far loops run.
+
+Each knows its ``variables``, but for those in scalars that decide it, and whether a scalar does (``is_by_data``): both are
+asked again and again, so that an operation keeps them, with its hash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar
+
+from kernelgen.system.cached_property import cached_property
+
+if TYPE_CHECKING:
+    from kernelgen.nest.nodes import Expr
+
+
+@dataclass(frozen=True)
+class Num:
+    """An integer literal."""
+
+    value: int
+    variables: ClassVar[frozenset[str]] = frozenset()
+    is_by_data: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Var:
+    """A loop variable or a size symbol, by name."""
+
+    name: str
+    is_by_data: ClassVar[bool] = False
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Its own name."""
+        return frozenset((self.name,))
+
+
+class IndexOp(Enum):
+    """Operators on indices. DIV and MOD round towards minus infinity; their right side is positive."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    MOD = "%"
+    MIN = "min"
+    MAX = "max"
+
+
+@dataclass(frozen=True)
+class IndexBinary:
+    """A binary operation on indices. Build with :mod:`kernelgen.nest.index`, which simplifies."""
+
+    op: IndexOp
+    left: Index
+    right: Index
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.op.value, self.left, self.right))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[IndexBinary], tuple[IndexOp, Index, Index]]:
+        return IndexBinary, (self.op, self.left, self.right)  # hashes of texts are another process's own
+
+    @cached_property
+    def is_by_data(self) -> bool:
+        """Whether a scalar decides it."""
+        return self.left.is_by_data or self.right.is_by_data
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The names of its variables, but for those in scalars that decide it."""
+        return self.left.variables | self.right.variables
+
+
+@dataclass(frozen=True)
+class ValueIndex:
+    """An integer scalar as an index: data decides where an access goes.
+
+    It stands in accesses only, and whoever makes it clamps it into the buffer. In a nest the value is a :class:`Ref`.
+    """
+
+    value: Expr
+    variables: ClassVar[frozenset[str]] = frozenset()
+    is_by_data: ClassVar[bool] = True
+
+
+Index = Num | Var | IndexBinary | ValueIndex
