@@ -49,7 +49,8 @@ def models() -> Mapping[str, str]:
                 if rest
                 else []
             ),
-            "`python -m benchmarks.peers.architectures FOLDER` exports the networks, "
+            "`python -m benchmarks.peers.published_models FOLDER` collects the published files, "
+            "`python -m benchmarks.peers.architectures FOLDER/exported` exports the networks, "
             "`python -m benchmarks.models FOLDER --json OUT` measures again.",
             note=RUNS,
         )

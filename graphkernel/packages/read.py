@@ -63,14 +63,20 @@ def read_package(
         wanted = threads or options.asked_threads()
         if manifest.regions:
             begin(wanted)  # onnxruntime and what follows load beside each other
-        from graphkernel.packages.assemble import assembled  # numpy and all that runs
-        from graphkernel.runtime.executable import Executable
+        from graphkernel.packages.lent import opening, weights_of  # numpy
 
-        check = Meanwhile(partial(package.check_sum, WEIGHTS))
-        program, weights = assembled(package, manifest, elsewhere, wanted)
-        graph = package.content(GRAPH, manifest.digests).decode()
-        report = package.content(REPORT, manifest.digests).decode()
-        check.result()
+        weights = weights_of(package, elsewhere)
+        with (
+            opening(package, manifest, weights, wanted) as sessions,
+            Meanwhile(partial(package.check_sum, WEIGHTS)) as check,
+        ):
+            from graphkernel.packages.assemble import assembled  # all that runs
+            from graphkernel.runtime.executable import Executable
+
+            program = assembled(package, manifest, weights, sessions)
+            graph = package.content(GRAPH, manifest.digests).decode()
+            report = package.content(REPORT, manifest.digests).decode()
+            check.result()
     except (KernelgenError, UnicodeDecodeError) as error:
         raise PackageError(f"{package.path}: {error}") from error
     except GraphKernelError as error:

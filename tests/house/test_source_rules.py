@@ -15,7 +15,7 @@ LAZY_IMPORTS = {
     "graphkernel/report/report.py": "a page brings its template, which no program needs that only runs",
     "graphkernel/recall.py": "what was compiled before needs no optimizer",
     "graphkernel/packages/container.py": "a package is opened while numpy loads",
-    "graphkernel/packages/assemble.py": "weights in a file stay where they lie",
+    "graphkernel/packages/lent.py": "weights in a file stay where they lie",
     "graphkernel/packages/read.py": "what runs needs neither graph nor report nor the writer of packages",
     "graphkernel/packages/nodes.py": "kernels and regions need no operators",
     "graphkernel/packages/programs.py": "few programs speak to other processes",
