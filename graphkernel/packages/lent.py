@@ -16,6 +16,7 @@ from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import WEIGHTS, Manifest, RegionRecord
 from graphkernel.packages.tensors import read_tensors
 from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, opened
+from graphkernel.system.freed_memory import MUCH, return_freed_memory
 from kernelgen.system.meanwhile import Meanwhile
 
 Weights = Mapping[str, np.ndarray]
@@ -35,12 +36,18 @@ def opening(
     onnxruntime declines.
     """
     open_it = partial(opened, threads=threads, is_optimized=True)
-    return Meanwhile(
-        lambda: [
-            Session(_region(package, manifest, record, weights), partial(open_it, record.model))
-            for record in manifest.regions
+
+    def open_all() -> Sequence[Session]:
+        models = [_region(package, manifest, record, weights) for record in manifest.regions]
+        sessions = [
+            Session(model, partial(open_it, r.model)) for model, r in zip(models, manifest.regions, strict=True)
         ]
-    )
+        small = [model.weight_bytes for model in models if model.weight_bytes <= MUCH]
+        if sum(small) > MUCH:  # none of which was worth it by itself
+            return_freed_memory()
+        return sessions
+
+    return Meanwhile(open_all)
 
 
 def _tensors(package: PackageReader) -> Weights:

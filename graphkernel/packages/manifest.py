@@ -6,13 +6,14 @@ import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from graphkernel.errors import PackageError
 from kernelgen.native.mapped import is_supported
 from kernelgen.native.processor import processor
 from kernelgen.system.bounded_io import json_value
 from kernelgen.system.json_parts import Items, flag, items, table, text, texts, whole, wholes
+from kernelgen.system.named_tuples import NamedTuple
 
 FORMAT = 8
 """Grows when a package of this format would be read wrong by an older reader or by a newer one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from graphkernel.runtime.steps.program import Buffer, Extents, Held, Named, Numb
 from graphkernel.runtime.steps.steps import Kernel, KernelStep, NumpyStep, PlacesStep, Step, ViewStep
 from kernelgen.system.bounded_io import json_value
 from kernelgen.system.json_parts import Items, flag, text, texts, whole, wholes
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.derived import FUNCTIONS, Derived
 from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, parse_dim, parse_type
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from graphkernel.runtime.steps.program import Buffer, Number, Program, Segment
 from graphkernel.runtime.steps.steps import Action, Slots, known_extents
 from graphkernel.runtime.tables.native_run import WholeRun, bind_group, groups, is_whole, whole_run
 from graphkernel.runtime.tables.slot_facts import SlotFacts, slot_facts
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.bind import concrete_attrs, concrete_shape
 from kernelgen.tensor.types import TensorType, evaluate
 

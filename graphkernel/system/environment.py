@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from graphkernel.errors import OptionError
 from kernelgen.system.cores import thread_count
+from kernelgen.system.named_tuples import NamedTuple
 
 
 class Environment(NamedTuple):

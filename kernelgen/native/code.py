@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kernelgen.errors import CodegenError
+from kernelgen.system.named_tuples import NamedTuple
 
 PAGE = 4096
 """Bytes; memory is protected by pages, so constants and variables begin at a multiple."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import NamedTuple
+
+from kernelgen.system.named_tuples import NamedTuple
 
 _TOLD = 16 << 10  # bytes; the first processor's part is shorter
 _IDENTITY = ("vendor_id", "cpu family", "model", "model name", "stepping", "CPU implementer", "CPU part", "CPU variant")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.dims import Shape, symbols_of
 from kernelgen.tensor.dtypes import DType
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from kernelgen.native.library import Library
 from kernelgen.native.signature import Argument
 from kernelgen.native.wrapper import COPY, PLACES, RUN, fast_function
 from kernelgen.system.cached_property import cached_property
+from kernelgen.system.named_tuples import NamedTuple
 
 TABLE_FIELDS, CELL_FIELDS, STEP_FIELDS = 2, 2, 3
 """How many fields the table has for all, for each cell, and for each step."""

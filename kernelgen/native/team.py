@@ -13,12 +13,12 @@ import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import NamedTuple
 
 from kernelgen import options
 from kernelgen.native.code import Code
 from kernelgen.native.library import Library, function_address
 from kernelgen.native.mapped import load_code
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.system.notices import warn_once
 
 RUN, COUNT = "run_region", "region_threads"

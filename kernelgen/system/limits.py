@@ -7,7 +7,7 @@ against these bounds before anything is computed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kernelgen.system.named_tuples import NamedTuple
 
 
 class InputLimits(NamedTuple):

@@ -7,8 +7,8 @@ so its value is known as soon as the inputs are there. It may be 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.types import Dim, evaluate, substitute, symbols_of
 
 

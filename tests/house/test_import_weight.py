@@ -26,7 +26,8 @@ RUNNING = {
         "native.mapped native.processor native.records native.signature native.table native.team "
         "native.wrapper options system system.bounded_io system.cached_property system.cores "
         "system.digest system.escape system.files "
-        "system.json_parts system.limits system.mapped system.meanwhile system.notices tensor tensor.attrs tensor.bind "
+        "system.json_parts system.limits system.mapped system.meanwhile system.named_tuples system.notices "
+        "tensor tensor.attrs tensor.bind "
         "tensor.boxes tensor.derived tensor.dims tensor.dtypes tensor.elements tensor.names tensor.types "
     ),
     "graphkernel": (

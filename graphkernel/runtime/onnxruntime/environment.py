@@ -9,12 +9,13 @@ import ctypes
 import importlib.util
 import os
 import sys
+from contextlib import suppress
 from functools import cache, partial
-from typing import NamedTuple
 
 from graphkernel.runtime.onnxruntime.c_interface import AS_REQUESTED, FATAL, Api
 from kernelgen.system.cores import core_count
 from kernelgen.system.meanwhile import Meanwhile
+from kernelgen.system.named_tuples import NamedTuple
 
 
 class Environment(NamedTuple):
@@ -46,6 +47,8 @@ def begin(threads: int | None) -> None:
     """Makes the environment of this process on a thread of its own, unless that was begun: on ``threads``, or as many as
     make sense. Whoever needs it waits for it."""
     if not _BEGUN:  # two threads that find nothing get the same from onnxruntime
+        with suppress(OSError):  # whoever needs it meets that
+            _api()  # this takes Python's lock, which a thread would wait for while modules are imported; the rest does not
         count = core_count() if threads in (None, 1) else threads
         _BEGUN.append(Meanwhile(partial(Environment.made, count)))
 

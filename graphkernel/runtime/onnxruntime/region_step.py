@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphkernel.runtime.onnxruntime.sessions import Session
 from graphkernel.runtime.steps.steps import Action, Extents, Slots, fits, known_extents
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.boxes import boxed
 from kernelgen.tensor.elements import ELEMENTS, element_number, for_session, from_session
 from kernelgen.tensor.types import TensorType, is_whole

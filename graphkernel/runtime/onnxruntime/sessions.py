@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -24,6 +24,7 @@ from graphkernel.runtime.onnxruntime.c_interface import (
 from graphkernel.runtime.onnxruntime.environment import environment
 from graphkernel.system.freed_memory import MUCH, return_freed_memory
 from kernelgen.system.mapped import let_go
+from kernelgen.system.named_tuples import NamedTuple
 
 
 class RegionModel(NamedTuple):
@@ -35,6 +36,11 @@ class RegionModel(NamedTuple):
     content: bytes
     weights: Mapping[str, np.ndarray]
     objects: bool = False
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of all weights together."""
+        return sum(array.nbytes for array in self.weights.values())
 
 
 class Session:
@@ -87,7 +93,7 @@ def open_session(model: RegionModel, threads: int | None, is_optimized: bool) ->
     session = SharedSession(shared, model.content, model.weights, level, alone)
     for array in model.weights.values():  # which onnxruntime packed, or reads again when it runs
         let_go(array)
-    if sum(array.nbytes for array in model.weights.values()) > MUCH:
+    if model.weight_bytes > MUCH:
         return_freed_memory()
     return session
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from kernelgen.system.named_tuples import NamedTuple
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -6,11 +6,12 @@ A package holds it as it is, so whoever loads one runs without the graph, the pl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphkernel.runtime.steps.steps import Step
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.bind import concrete_shape
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.types import Shape, Sym, TensorType, evaluate

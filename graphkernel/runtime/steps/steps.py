@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from graphkernel.errors import RuntimeFailure
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.bind import concrete_attrs, concrete_shape
 from kernelgen.tensor.types import Dim, Shape, Sym, evaluate
 

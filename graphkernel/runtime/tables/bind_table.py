@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from kernelgen.native.entry import ENTRY, CpuEntry
 from kernelgen.native.library import Library
 from kernelgen.native.signature import Argument, Signature
 from kernelgen.native.table import Given, Lookup, Place, Table, TableStep, copying, looking
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.bind import concrete_shape
 from kernelgen.tensor.dims import evaluate
 from kernelgen.tensor.dtypes import DType

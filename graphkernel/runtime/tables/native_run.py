@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from graphkernel.runtime.tables.results import REUSED_FROM, REUSED_TO, Results
 from kernelgen.errors import ArgumentError
 from kernelgen.native.signature import Argument
 from kernelgen.native.table import Given
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.bind import concrete_shape
 from kernelgen.tensor.types import is_object
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.steps.program import Program
 from graphkernel.runtime.steps.steps import KernelStep, NumpyStep, ViewStep
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.types import TensorType
 
 
