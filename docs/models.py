@@ -34,7 +34,7 @@ def models() -> Mapping[str, str]:
         f"{len(good)} of {len(ran)} agree. Geometric means over these: memory {_mean(good, 'cold', 'peak_kib'):.2f} cold, "
         f"{_mean(good, 'warm', 'peak_kib'):.2f} warm; time to the first result {_mean(good, 'cold', 'seconds'):.2f} cold, "
         f"{_mean(good, 'warm', 'seconds'):.2f} warm. {record['machine']['processor']}, {record['machine']['cores']} cores, "
-        f"{record['date']}."
+        f"{record['date']}{_at_load(record)}."
     )
     head = ("model", "MiB", "apart", "memory", "warm", "start", "warm")
     return {
@@ -55,6 +55,11 @@ def models() -> Mapping[str, str]:
             note=RUNS,
         )
     }
+
+
+def _at_load(record: Mapping[str, Any]) -> str:
+    """How many programs were at work besides, which tells what seconds are worth."""
+    return f", at a load of {record['load'][0]} to {record['load'][1]}: memory is what it always is, times are not"
 
 
 def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:

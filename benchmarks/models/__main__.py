@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ def main() -> None:
             continue
         found = record["models"][name] = contest(path)
         print(f"{name}: {said(found)}", flush=True)
+        load = [*record.get("load", ()), round(os.getloadavg()[0], 1)]
         record |= {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "machine": describe()}
+        record["load"] = [min(load), max(load)]  # memory is the same under any, seconds are not
         arguments.json.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     passed = sum(is_good(found) for found in record["models"].values())
     print(f"{passed} passed, {len(record['models']) - passed} failed")
