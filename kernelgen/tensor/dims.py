@@ -107,23 +107,35 @@ def total(dims: Iterable[Dim]) -> Dim:
 def divide_exactly(dividend: Dim, divisor: Dim) -> Dim | None:
     """``dividend / divisor`` if that is a polynomial for all symbol values, else None.
 
-    The divisor must be an int or a single monomial, which is all that reshapes need.
+    Long division: what cancels the leading term of the rest is the only next term that a quotient can have.
     """
     divisor_terms = _terms(divisor)
-    if len(divisor_terms) != 1:
+    if dividend == divisor or not divisor_terms:
         return 1 if dividend == divisor else None
-    ((divisor_symbols, divisor_coefficient),) = divisor_terms
-    quotient: list[tuple[Monomial, int]] = []
-    for symbols, coefficient in _terms(dividend):
-        remaining = list(symbols)
-        for name in divisor_symbols:
-            if name not in remaining:
-                return None
-            remaining.remove(name)
-        if divisor_coefficient == 0 or coefficient % divisor_coefficient:
+    leading, factor = divisor_terms[0]
+    rest, quotient = dict(_terms(dividend)), list[tuple[Monomial, int]]()
+    while rest:
+        greatest = min(rest, key=_order)
+        part, (times, over) = _without(greatest, leading), divmod(rest[greatest], factor)
+        if part is None or over or len(quotient) == LIMITS.symbol_terms:
             return None
-        quotient.append((tuple(remaining), coefficient // divisor_coefficient))
+        quotient.append((part, times))
+        for symbols, coefficient in divisor_terms:
+            place = tuple(sorted(part + symbols))
+            rest[place] = rest.get(place, 0) - times * coefficient
+            if not rest[place]:
+                del rest[place]
     return _from_terms(quotient)
+
+
+def _without(symbols: Monomial, divisor: Monomial) -> Monomial | None:
+    """The quotient of two products of symbols; None when there is none."""
+    remaining = list(symbols)
+    for name in divisor:
+        if name not in remaining:
+            return None
+        remaining.remove(name)
+    return tuple(remaining)
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
@@ -183,7 +195,7 @@ def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> Dim:
     collected: dict[Monomial, int] = {}
     for monomial, coefficient in terms:
         collected[monomial] = collected.get(monomial, 0) + coefficient
-    kept = tuple(sorted(((m, c) for m, c in collected.items() if c), key=lambda t: (-len(t[0]), t[0])))
+    kept = tuple(sorted(((m, c) for m, c in collected.items() if c), key=lambda term: _order(term[0])))
     if not kept:
         return 0
     if kept[0][0] == ():
@@ -191,6 +203,11 @@ def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> Dim:
     if len(kept) > LIMITS.symbol_terms or len(kept[0][0]) > LIMITS.symbol_degree:
         raise ValueError(f"a polynomial of more than {LIMITS.symbol_terms} products of {LIMITS.symbol_degree} symbols")
     return Sym(kept)
+
+
+def _order(symbols: Monomial) -> tuple[int, Monomial]:
+    """The order of terms: by degree, then by names; products with the same symbols keep it."""
+    return -len(symbols), symbols
 
 
 def _monomial_text(monomial: Monomial, coefficient: int) -> str:

@@ -10,6 +10,7 @@ import pytest
 import graphkernel as gk
 from graphkernel.errors import InputError, ParseError, VerifyError
 from graphkernel.frontends.fixed_extents import with_extents
+from kernelgen.tensor.dims import divide_exactly, parse_dim
 from kernelgen.tensor.verify import verify
 
 HEAD = """graph head(x: f32[N]) where m = min(8, N), b = broadcast(m, 1), z = max(0, N - 8), r = floor_div(z, b - 3) {
@@ -62,3 +63,22 @@ def test_what_says_nothing_is_refused(where: str, error: type[Exception], messag
     text = f"graph net(x: f32[N]) where {where} {{\n  e: f32[N] = Exp(x)\n  return e\n}}\n"
     with pytest.raises(error, match=message):
         verify(gk.parse(text))
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "quotient"),
+    [
+        ("16*N*u*v + 16*N*u + 16*N*v + 16*N", "u*v + u + v + 1", "16*N"),
+        ("u*v + u + v + 1", "v + 1", "u + 1"),
+        ("6*u + 4", "2", "3*u + 2"),
+        ("u*u - v*v", "u - v", "u + v"),
+        ("6*u + 3", "2", None),
+        ("u + 1", "v + 1", None),
+        ("u*v + u", "v + 2", None),
+        ("u", "0", None),
+    ],
+)
+def test_extents_divide_where_the_quotient_is_a_polynomial(dividend: str, divisor: str, quotient: str | None) -> None:
+    assert divide_exactly(parse_dim(dividend), parse_dim(divisor)) == (
+        None if quotient is None else parse_dim(quotient)
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, shape_of, 
 from graphkernel.frontends.onnx.types.derived_extents import DependsOnDataError, DerivedExtents
 from kernelgen.system.bounded_io import UNFIT
 from kernelgen.tensor.operators.indexing import GATHER
+from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.types import Dim, Sym, divide_exactly, product
 
 Extents = np.ndarray
@@ -84,11 +86,27 @@ def _gather(call: OnnxCall, content: Extents, indices: Extents) -> Extents:
 def _slice(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None:
     starts = call.attribute("starts") or call.ints(1)
     ends = call.attribute("ends") or call.ints(2)
-    steps = call.ints(4) or (1,)
-    if starts is None or ends is None or content.ndim != 1 or len(starts) != 1:
+    axes, steps = call.attribute("axes") or call.ints(3), call.ints(4)
+    if starts is None or ends is None:
         return None
-    begin, end = sliced_range(len(content), starts[0], ends[0], steps[0])
-    return content[np.arange(begin, end, steps[0])]
+    for axis, start, end, step in zip(
+        axes or range(len(starts)), starts, ends, steps or (1,) * len(starts), strict=True
+    ):
+        begin, stop = sliced_range(content.shape[axis], start, end, step)
+        content = np.take(content, np.arange(begin, stop, step), axis)
+    return content
+
+
+def _transpose(call: OnnxCall, content: Extents) -> Extents:
+    return content.transpose(call.attribute("perm"))
+
+
+def _filled(call: OnnxCall, content: Extents) -> Extents | None:
+    """Of whole numbers, and no more than a shape has."""
+    shape, value = call.ints(0), np.asarray(call.attribute("value", np.zeros(1, np.float32)))
+    if shape is None or value.dtype.kind not in "iub" or prod(shape) > MOST_ELEMENTS:
+        return None
+    return as_extents((value.item(),) * prod(shape), shape)
 
 
 def _expand_dims(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None:
@@ -196,7 +214,8 @@ def _same(call: OnnxCall, content: Extents) -> Extents:
 FROM_SHAPE: Mapping[str, Callable[[OnnxCall], Extents]] = {"Shape": _shape, "Size": _size}
 FROM_CONTENT: Mapping[str, Callable[..., Extents | None]] = {
     "Identity": _same, "Cast": _cast, GATHER.onnx: _gather, "Slice": _slice, "Unsqueeze": _expand_dims, "Squeeze": _squeeze,
-    "Reshape": _reshape, "Div": _divide, "Equal": _equal, "Where": _where, "ReduceProd": _product,
+    "Reshape": _reshape, TRANSPOSE.onnx: _transpose, "ConstantOfShape": _filled,
+    "Div": _divide, "Equal": _equal, "Where": _where, "ReduceProd": _product,
     "Neg": lambda call, a: np.asarray(-a, object), "Mod": _remainder, "Min": _extreme("least"), "Max": _extreme("greatest"),
     "Concat": lambda call, *parts: np.concatenate(parts, call.attribute("axis")),
     "Add": lambda call, a, b: np.asarray(a + b, object),

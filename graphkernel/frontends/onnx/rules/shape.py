@@ -219,14 +219,20 @@ def _extent(derive: DerivedExtents, begin: Dim, end: Dim, step: int) -> Dim:
 @onnx_op("Pad")
 def pad(call: OnnxCall) -> Results:
     """With a constant, as an attribute before opset 11."""
-    amounts = call.attribute("pads") if call.opset < 11 else call.ints(1)
-    if amounts is None or call.attribute("mode", "constant") != "constant" or call.has(3) or min(amounts) < 0:
+    have = shape_of(call.operands[0])
+    amounts = call.attribute("pads") if call.opset < 11 else call.dims(1)
+    known = None if amounts is None else static(amounts)
+    if amounts is not None and known is None and not call.has(3):
+        before, after = amounts[: len(have)], amounts[len(have) :]
+        shape = tuple(b + extent + a for b, extent, a in zip(before, have, after, strict=True))
+        return OnHost(shape, "the amounts follow from shapes")
+    if known is None or call.attribute("mode", "constant") != "constant" or call.has(3) or min(known) < 0:
         return Declined("only known, non-negative amounts and a constant are padded")
     value = call.array(2) if call.has(2) else np.asarray(call.attribute("value", 0.0))
     if value is None:
         return Declined("the padding value is computed at run time")
-    rank = len(shape_of(call.operands[0]))
-    return ops.pad(call.operands[0], tuple(zip(amounts[:rank], amounts[rank:], strict=True)), value=value.item())
+    rank = len(have)
+    return ops.pad(call.operands[0], tuple(zip(known[:rank], known[rank:], strict=True)), value=value.item())
 
 
 @onnx_op("Shape")

@@ -63,6 +63,9 @@ class DerivedExtents:
         if not isinstance(divisor, int):
             return self._derived("floor_div", dividend, divisor)
         whole, rest = _split(dividend, divisor)
+        if _is_subtracted(rest):  # -(n // -d) is the quotient rounded up, and as an extent it is no less than nothing
+            return whole - self.floor_div(rest * -1 + (divisor - 1), divisor)
+        whole, rest = _split(dividend, divisor, whole_down=True)
         return whole + self._derived("floor_div", rest, divisor)
 
     def trunc_div(self, dividend: Dim, divisor: int) -> Dim:
@@ -194,16 +197,25 @@ def _bounds(entry: Derived, upper: bool) -> Iterator[tuple[Dim, int]]:
             return
 
 
-def _split(dividend: Dim, divisor: int) -> tuple[Dim, Dim]:
-    """(whole, rest): the dividend is whole * divisor + rest, with factors in the rest that are less than the divisor."""
+def _split(dividend: Dim, divisor: int, *, whole_down: bool = False) -> tuple[Dim, Dim]:
+    """(whole, rest): the dividend is whole * divisor + rest, with factors in the rest that are less than the divisor.
+
+    Factors are divided towards zero, or with ``whole_down`` downwards.
+    """
     whole: Dim = 0
     rest: Dim = 0
     for names, factor in dividend.terms if isinstance(dividend, Sym) else (((), dividend),):
         monomial: Dim = 1
         for name in names:
             monomial = monomial * sym(name)
-        whole, rest = whole + monomial * (factor // divisor), rest + monomial * (factor % divisor)
+        times = factor // divisor if whole_down or factor > 0 else -(-factor // divisor)
+        whole, rest = whole + monomial * times, rest + monomial * (factor - times * divisor)
     return whole, rest
+
+
+def _is_subtracted(rest: Dim) -> bool:
+    """Whether all symbols in it are subtracted."""
+    return isinstance(rest, Sym) and all(factor < 0 for names, factor in rest.terms if names)
 
 
 def _ordered(a: Dim, b: Dim) -> tuple[Dim, Dim]:
