@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ _P, _S, _I, _Z = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t
 _FILE_NAME = ctypes.c_wchar_p if os.name == "nt" else ctypes.c_char_p
 FUNCTIONS: Mapping[str, tuple[int, tuple[Any, ...]]] = {
     "CreateSessionFromArray": (8, (_P, _S, _Z, _P, _P)),
+    "Run": (9, (_P, _P, _P, _P, _Z, _P, _Z, _P)),
     "CreateSessionOptions": (10, (_P,)),
     "DisableMemPattern": (17, (_P,)),
     "SetSessionLogSeverityLevel": (22, (_P, _I)),
@@ -38,18 +41,10 @@ FUNCTIONS: Mapping[str, tuple[int, tuple[Any, ...]]] = {
     "GetDimensions": (62, (_P, _P, _Z)),
     "GetTensorTypeAndShape": (65, (_P, _P)),
     "CreateCpuMemoryInfo": (69, (_I, _I, _P)),
-    "AllocatorFree": (76, (_P, _P)),
-    "GetAllocatorWithDefaultOptions": (78, (_P,)),
     "CreateEnvWithGlobalThreadPools": (119, (_I, _S, _P, _P)),
     "DisablePerSessionThreads": (120, (_P,)),
     "CreateThreadingOptions": (121, (_P,)),
     "AddSessionConfigEntry": (130, (_P, _S, _S)),
-    "RunWithBinding": (133, (_P, _P, _P)),
-    "CreateIoBinding": (134, (_P, _P)),
-    "BindInput": (136, (_P, _S, _P)),
-    "BindOutput": (137, (_P, _S, _P)),
-    "BindOutputToDevice": (138, (_P, _S, _P)),
-    "GetBoundOutputValues": (140, (_P, _P, _P, _P)),
     "CreateAndRegisterAllocator": (144, (_P, _P, _P)),
     "SetGlobalIntraOpNumThreads": (147, (_P, _I)),
     "SetGlobalInterOpNumThreads": (148, (_P, _I)),
@@ -60,7 +55,7 @@ FUNCTIONS: Mapping[str, tuple[int, tuple[Any, ...]]] = {
 """Place in the table and operands of what gives a status, which is null when all went well."""
 RELEASES = {
     "Status": 93, "Session": 95, "Value": 96, "TensorTypeAndShapeInfo": 99, "SessionOptions": 100,
-    "ThreadingOptions": 122, "IoBinding": 135, "ArenaCfg": 157,
+    "ThreadingOptions": 122, "ArenaCfg": 157,
 }  # fmt: skip
 GET_ERROR_MESSAGE = 2
 ELEMENTS: Mapping[int, tuple[str, int]] = {
@@ -90,7 +85,6 @@ class Api:
         self._release = {what: self._function(place, None, _P) for what, place in RELEASES.items()}
         self._functions = {name: self._function(place, _P, *types) for name, (place, types) in FUNCTIONS.items()}
         self.memory = self.made("CreateCpuMemoryInfo", CPU_ARENA, DEFAULT_MEMORY)
-        self.allocator = self.made("GetAllocatorWithDefaultOptions")
 
     def call(self, name: str, *operands: Any) -> None:
         """Calls a function of :data:`FUNCTIONS`. Raises OnnxRuntimeError with what the library says."""
@@ -138,13 +132,9 @@ class SharedSession:
         finally:
             api.release("SessionOptions", options)
 
-    def io_binding(self) -> Binding:
-        """Where inputs are and outputs go."""
-        return Binding(self._api, self)
-
-    def run_with_iobinding(self, binding: Binding) -> None:
-        """Runs on what is bound."""
-        self._api.call("RunWithBinding", self.pointer, None, binding.pointer)
+    def binding(self, inputs: Sequence[str], outputs: Sequence[str]) -> Binding:
+        """Where these inputs are and where these outputs go."""
+        return Binding(self._api, self, inputs, outputs)
 
     def __del__(self) -> None:
         if hasattr(self, "pointer"):
@@ -152,49 +142,54 @@ class SharedSession:
 
 
 class Binding:
-    """Arrays by the names of inputs and outputs."""
+    """Arrays by the places of inputs and outputs, and the call that runs a session on them.
 
-    def __init__(self, api: Api, session: SharedSession) -> None:
+    A call of an interface from Python takes about a microsecond, which small operators do not: one runs all, and what
+    stays where it is between two runs is told once.
+    """
+
+    def __init__(self, api: Api, session: SharedSession, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self._api, self._session = api, session
-        self.pointer = api.made("CreateIoBinding", session.pointer)
+        self._operands, self._results = (_P * len(inputs))(), (_P * len(outputs))()
+        self._shapes: dict[tuple[int, ...], Any] = {}
+        names = [(_S * len(each))(*(name.encode() for name in each)) for each in (inputs, outputs)]
+        operands = (names[0], self._operands, len(inputs), names[1], len(outputs), self._results)
+        self.run = partial(api.call, "Run", session.pointer, None, *operands)
 
-    def bind_input(self, name: str, device: str, number: int, element: int, shape: Sequence[int], address: int) -> None:
+    def bind_input(self, place: int, element: int, shape: tuple[int, ...], address: int) -> None:
         """An input that lies at an address."""
-        self._bind("BindInput", name, element, shape, address)
+        self._bind(self._operands, place, element, shape, address)
 
-    def bind_output(
-        self, name: str, device: str, number: int = 0, element: int = 0, shape: Sequence[int] = (), address: int = 0
-    ) -> None:
-        """An output that goes to an address; without an element type onnxruntime allocates it."""
-        if element:
-            self._bind("BindOutput", name, element, shape, address)
-        else:
-            self._api.call("BindOutputToDevice", self.pointer, name.encode(), self._api.memory)
+    def bind_output(self, place: int, element: int, shape: tuple[int, ...], address: int) -> None:
+        """An output that goes to an address; others onnxruntime allocates."""
+        self._bind(self._results, place, element, shape, address)
 
-    def get_outputs(self) -> list[Output]:
-        """What a run gave, in the order of binding."""
-        values, count = _P(), _Z()
-        api = self._api
-        api.call("GetBoundOutputValues", self.pointer, api.allocator, ctypes.byref(values), ctypes.byref(count))
-        try:
-            return [Output(api, _P(value)) for value in (_P * count.value).from_address(values.value or 0)]
-        finally:
-            api.call("AllocatorFree", api.allocator, values)
+    def taken(self, place: int) -> Output:
+        """An output that the last run allocated: the next one allocates another."""
+        found = Output(self._api, _P(self._results[place]))
+        self._results[place] = None
+        return found
 
-    def _bind(self, function: str, name: str, element: int, shape: Sequence[int], address: int) -> None:
-        api, rank = self._api, len(shape)
-        _, size = ELEMENTS[element]
-        for extent in shape:
-            size *= extent
-        value = api.made(
-            "CreateTensorWithDataAsOrtValue", api.memory, address, size, (ctypes.c_int64 * rank)(*shape), rank, element
+    def _bind(self, where: Any, place: int, element: int, shape: tuple[int, ...], address: int) -> None:
+        rank, (_, size) = len(shape), ELEMENTS[element]
+        extents = self._shapes.get(shape)
+        if extents is None:
+            extents = self._shapes[shape] = (ctypes.c_int64 * rank)(*shape)
+        value = self._api.made(
+            "CreateTensorWithDataAsOrtValue", self._api.memory, address, size * prod(shape), extents, rank, element
         )
-        api.call(function, self.pointer, name.encode(), value)
-        api.release("Value", value)  # the binding keeps it
+        self._let_go(where, place)
+        where[place] = value
+
+    def _let_go(self, where: Any, place: int) -> None:
+        if where[place]:
+            self._api.release("Value", where[place])
+        where[place] = None
 
     def __del__(self) -> None:
-        if hasattr(self, "pointer"):
-            self._api.release("IoBinding", self.pointer)
+        for where in (self._operands, self._results):
+            for place in range(len(where)):
+                self._let_go(where, place)
 
 
 class Output:

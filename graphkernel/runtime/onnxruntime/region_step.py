@@ -71,63 +71,57 @@ class RegionStep(NamedTuple):
 
     def _bound(self, slots: Slots, symbols: Mapping[str, int]) -> _Bound:
         session = self.session.here()
-        binding = session.io_binding()
-        inputs = list(zip(self.input_names, self.inputs, map(_element, self.input_types), strict=True))
-        outputs = zip(self.output_names, self.outputs, map(_element, self.output_types), strict=True)
-        wholes = [(n, s, e) for (n, s, e), of in zip(inputs, self.input_types, strict=True) if is_whole(of.dtype)]
+        binding = session.binding(self.input_names, self.output_names)
+        inputs = [(place, slot, _element(self.input_types[place])) for place, slot in enumerate(self.inputs)]
+        outputs = [(place, slot, _element(self.output_types[place])) for place, slot in enumerate(self.outputs)]
+        wholes = [entry for entry in inputs if is_whole(self.input_types[entry[0]].dtype)]
         later_inputs = [x for x in inputs if x not in wholes and not _is_there(binding.bind_input, x, slots)]
         given = [entry for entry in outputs if entry[1] not in self.unsized]
         later_outputs = [entry for entry in given if not _is_there(binding.bind_output, entry, slots)]
         return _Bound(session, binding, later_inputs, later_outputs, self._unsized(symbols), wholes)
 
-    def _unsized(self, symbols: Mapping[str, int]) -> list[tuple[str, int, Extents | None]]:
+    def _unsized(self, symbols: Mapping[str, int]) -> list[tuple[int, int, Extents | None]]:
         """The results that onnxruntime allocates, with what is known of their extents: None where not even the rank is."""
-        results = zip(self.output_names, self.outputs, self.output_types, strict=True)
         return [
-            (name, slot, None if is_whole(of.dtype) else known_extents(of.shape, symbols))
-            for name, slot, of in results
+            (place, slot, None if is_whole(of.dtype) else known_extents(of.shape, symbols))
+            for place, (slot, of) in enumerate(zip(self.outputs, self.output_types, strict=True))
             if slot in self.unsized
         ]
 
 
 class _Bound(NamedTuple):
-    """A session with the addresses of what is there before a call; the rest is bound in each call."""
+    """A session with the addresses of what is there before a call; the rest is bound in each call.
+
+    Entries are places among the inputs or outputs, slots, and numbers of data types.
+    """
 
     session: Any
     binding: Any
-    inputs: list[tuple[str, int, int]]
-    outputs: list[tuple[str, int, int]]
-    unsized: list[tuple[str, int, Extents | None]]
-    wholes: list[tuple[str, int, int]]
+    inputs: list[tuple[int, int, int]]
+    outputs: list[tuple[int, int, int]]
+    unsized: list[tuple[int, int, Extents | None]]
+    wholes: list[tuple[int, int, int]]
 
     def run(self, slots: Slots) -> None:
-        """Binds the rest and runs."""
+        """Binds the rest, runs, and takes over the results that onnxruntime allocates."""
         binding = self.binding
         held: list[np.ndarray] = []  # copies stay alive until the session is done
-        for name, slot, element in self.inputs:
-            array = np.ascontiguousarray(slots[slot]).reshape(slots[slot].shape)
-            held.append(array)
-            binding.bind_input(name, "cpu", 0, element, array.shape, array.ctypes.data)
-        for name, slot, element in self.outputs:
-            binding.bind_output(name, "cpu", 0, element, slots[slot].shape, slots[slot].ctypes.data)
-        for name, slot, element in self.wholes:
+        for place, slot, element in self.inputs:
+            array = slots[slot]
+            if not array.flags.c_contiguous:
+                array = np.ascontiguousarray(array).reshape(array.shape)
+                held.append(array)
+            binding.bind_input(place, element, array.shape, array.ctypes.data)
+        for place, slot, element in self.outputs:
+            binding.bind_output(place, element, slots[slot].shape, slots[slot].ctypes.data)
+        for place, slot, element in self.wholes:
             held.append(_tensor(slots[slot], element))
-            binding.bind_input(name, "cpu", 0, element, held[-1].shape, held[-1].ctypes.data)
-        if self.unsized:
-            self._run_unsized(slots)
-        else:
-            self.session.run_with_iobinding(binding)
-
-    def _run_unsized(self, slots: Slots) -> None:
-        """Runs, and takes over the results that onnxruntime allocates."""
-        for name, *_ in self.unsized:
-            self.binding.bind_output(name, "cpu")
-        self.session.run_with_iobinding(self.binding)
-        made = self.binding.get_outputs()[-len(self.unsized) :]  # those that were bound last
-        for (name, slot, extents), value in zip(self.unsized, made, strict=True):
-            array = value.numpy()
+            binding.bind_input(place, element, held[-1].shape, held[-1].ctypes.data)
+        binding.run()
+        for place, slot, extents in self.unsized:
+            array = binding.taken(place).numpy()
             if extents is not None and not fits(array.shape, extents):
-                raise ValueError(f"{name} has the shape {array.shape}, promised is {extents}")
+                raise ValueError(f"result {place} has the shape {array.shape}, promised is {extents}")
             slots[slot] = boxed(array) if extents is None else array
 
 
@@ -155,13 +149,13 @@ def region_step(
     )  # fmt: skip
 
 
-def _is_there(bind: Any, entry: tuple[str, int, int], slots: Slots) -> bool:  # a method of onnxruntime
+def _is_there(bind: Any, entry: tuple[int, int, int], slots: Slots) -> bool:  # a method of a binding
     """Binds an array that is there before every call; False when there is none."""
-    name, slot, element = entry
+    place, slot, element = entry
     array = slots[slot]
     if array is None or not array.flags.c_contiguous:
         return False
-    bind(name, "cpu", 0, element, array.shape, array.ctypes.data)
+    bind(place, element, array.shape, array.ctypes.data)
     return True
 
 

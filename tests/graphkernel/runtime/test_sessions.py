@@ -133,11 +133,10 @@ def session_of(
 
 
 def run(session: Any, x: np.ndarray) -> np.ndarray:
-    binding = session.io_binding()
-    binding.bind_input("x", "cpu", 0, 1, x.shape, x.ctypes.data)
-    binding.bind_output("y", "cpu")
-    session.run_with_iobinding(binding)
-    return binding.get_outputs()[0].numpy()
+    binding = session.binding(["x"], ["y"])
+    binding.bind_input(0, 1, x.shape, x.ctypes.data)
+    binding.run()
+    return binding.taken(0).numpy()
 
 
 def test_a_session_has_no_copy_of_a_weight_that_it_only_reads() -> None:
