@@ -114,6 +114,10 @@ class Scope(Writer):
                 return self.emit(of.function.capitalize(), first, second)
             case "broadcast":
                 return self.emit("Where", self.emit("Equal", first, self.ints((1,))), second, first)
+            case "from_front":
+                counts_back = self.emit("Less", first, self.ints((0,)))
+                place = self.emit("Max", self.emit("Add", first, second), self.ints((0,)))
+                return self.emit("Where", counts_back, place, first)
             case other:
                 raise Unwritable(f"the extent {of.name} is {other} of others")
 

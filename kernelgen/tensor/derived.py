@@ -20,14 +20,22 @@ def _trunc_div(a: int, b: int) -> int:
     return -(-a // b) if (a < 0) != (b < 0) else a // b
 
 
+def _from_front(bound: int, extent: int) -> int:
+    return max(bound + extent, 0) if bound < 0 else bound
+
+
 FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
     "floor_div": int.__floordiv__,
     "trunc_div": _trunc_div,
     "min": min,
     "max": max,
     "broadcast": _broadcast,
+    "from_front": _from_front,
 }
-"""What an extent may be of two others; ``trunc_div`` rounds to zero; ``broadcast`` is the extent that numpy gives them both."""
+"""What an extent may be of two others; ``trunc_div`` rounds to zero; ``broadcast`` is the extent that numpy gives them both;
+``from_front`` is the place that a bound means on an axis of an extent, from whose end negative ones count,
+and which it does not leave at the front.
+"""
 
 
 class Derived(NamedTuple):

@@ -95,3 +95,34 @@ def test_a_window_of_what_a_convolution_leaves() -> None:
     made = model(nodes, {"x": x}, constants=constants, opset=17, shapes={"x": ("N", 3, "H", "W")})
     agrees(made, {"x": x})
     assert str(import_onnx(made).outputs[0].type.shape[0]) == "2*N"
+
+
+@pytest.mark.parametrize("length", [1, 3, 6, 9])
+def test_a_bound_counts_from_whichever_end_the_sizes_say(length: int) -> None:
+    """``table[5 - n : 4 + n]``, as positions relative to each other are cut: the first is negative for long inputs."""
+    x, nodes = arrays((length, 4)), [
+        node("Shape", ["x"], ["shape"]),
+        node("Gather", ["shape", "none"], ["n"]),
+        node("Sub", ["five", "n"], ["start"]),
+        node("Add", ["four", "n"], ["stop"]),
+        node("Slice", ["table", "start", "stop", "none"], ["rows"]),
+        node("MatMul", ["x", "weights"], ["left"]),
+        node("Transpose", ["rows"], ["right"], perm=[1, 0]),
+        node("MatMul", ["left", "right"], ["y"]),
+    ]  # fmt: skip
+    constants = {
+        "none": np.zeros(1, np.int64), "five": np.array([5]), "four": np.array([4]), "table": arrays((9, 4)),
+        "weights": arrays((4, 4)),
+    }  # fmt: skip
+    graph = agrees(model(nodes, {"x": x}, constants=constants, opset=17, shapes={"x": ("N", 4)}), {"x": x})
+    assert not any(found.defines for found in graph.operators)
+
+
+def test_axes_that_are_not_cut_keep_their_extents() -> None:
+    """Where the cut is told by data alone."""
+    x = {"x": arrays((2, 7, 4)), "stop": np.array([5])}
+    nodes = [node("Slice", ["x", "none", "stop", "one"], ["rows"]), node("Relu", ["rows"], ["y"])]
+    made = model(nodes, x, constants={k: CONSTANTS[k] for k in ("none", "one")}, opset=17, shapes={"x": ("N", "T", 4)})
+    graph = agrees(made, x)
+    first, _, last = graph.outputs[0].type.shape
+    assert (str(first), last) == ("N", 4)

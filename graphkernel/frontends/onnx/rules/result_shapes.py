@@ -241,11 +241,19 @@ def _parts(call: OnnxCall) -> Shapes:
     return ((*shape[:axis], None, *shape[axis + 1 :]),) * call.listed
 
 
+def _cut(call: OnnxCall) -> Shapes:
+    """Axes that are cut at places which are computed at run time; the others keep their extents."""
+    shape = shape_of(call.operands[0])
+    axes = call.attribute("axes") or (_known_ints(call, 3) if call.has(3) else range(_length_of(call, 1)))
+    cut = {axis % len(shape) for axis in axes}
+    return (tuple(None if axis in cut else extent for axis, extent in enumerate(shape)),)
+
+
 REDUCTIONS = (
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2",
     "ReduceLogSum", "ReduceLogSumExp",
 )  # fmt: skip
-SAME_RANK = ("Tile", "Pad", "Resize", "Upsample", "Slice", "CenterCropPad")
+SAME_RANK = ("Tile", "Pad", "Resize", "Upsample", "CenterCropPad")
 
 RANKS: Mapping[str, Callable[[OnnxCall], Shapes]] = {
     **dict.fromkeys(REDUCTIONS, _reduced_rank),
@@ -258,6 +266,7 @@ RANKS: Mapping[str, Callable[[OnnxCall], Shapes]] = {
     "Range": lambda call: (_of_rank(1),),
     "OneHot": lambda call: (_of_rank(_rank_of(call) + 1),),
     "Split": _parts,
+    "Slice": _cut,
 }
 
 BROADCASTING = (

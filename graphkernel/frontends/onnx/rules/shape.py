@@ -194,20 +194,25 @@ def _clamped(derive: DerivedExtents, extent: Dim, start: Dim, stop: Dim, step: i
     if isinstance(extent, int) and isinstance(start, int) and isinstance(stop, int):
         return sliced_range(extent, start, stop, step)
     lowest, highest = (0, extent) if step > 0 else (-1, extent - 1)
-    begin, end = (_counted_from_front(derive, extent, bound) for bound in (start, stop))
+    begin, end = (_counted_from_front(derive, extent, bound, step) for bound in (start, stop))
     return (
         derive.least(derive.greatest(begin, 0), highest),
         derive.least(derive.greatest(end, lowest), highest),
     )
 
 
-def _counted_from_front(derive: DerivedExtents, extent: Dim, bound: Dim) -> Dim:
-    """A negative bound counts from the end; one far beyond is cut, so that the sum is no large number."""
+def _counted_from_front(derive: DerivedExtents, extent: Dim, bound: Dim, step: int) -> Dim:
+    """A negative bound counts from the end; one far beyond is cut, so that the sum is no large number.
+
+    Where steps lead to the front, what lies before it is another place than the first.
+    """
     if derive.is_nonnegative(bound):
         return extent if isinstance(bound, int) and bound >= BEYOND_EVERY_END else bound
-    if not derive.is_nonnegative(-1 - bound):
+    if derive.is_nonnegative(-1 - bound):
+        return -1 if isinstance(bound, int) and bound <= -BEYOND_EVERY_END else extent + bound
+    if step < 0:
         raise DependsOnDataError(f"whether {bound} counts from the end")
-    return -1 if isinstance(bound, int) and bound <= -BEYOND_EVERY_END else extent + bound
+    return derive.from_front(bound, extent)
 
 
 def _extent(derive: DerivedExtents, begin: Dim, end: Dim, step: int) -> Dim:
@@ -219,20 +224,14 @@ def _extent(derive: DerivedExtents, begin: Dim, end: Dim, step: int) -> Dim:
 @onnx_op("Pad")
 def pad(call: OnnxCall) -> Results:
     """With a constant, as an attribute before opset 11."""
-    have = shape_of(call.operands[0])
-    amounts = call.attribute("pads") if call.opset < 11 else call.dims(1)
-    known = None if amounts is None else static(amounts)
-    if amounts is not None and known is None and not call.has(3):
-        before, after = amounts[: len(have)], amounts[len(have) :]
-        shape = tuple(b + extent + a for b, extent, a in zip(before, have, after, strict=True))
-        return OnHost(shape, "the amounts follow from shapes")
-    if known is None or call.attribute("mode", "constant") != "constant" or call.has(3) or min(known) < 0:
+    amounts = call.attribute("pads") if call.opset < 11 else call.ints(1)
+    if amounts is None or call.attribute("mode", "constant") != "constant" or call.has(3) or min(amounts) < 0:
         return Declined("only known, non-negative amounts and a constant are padded")
     value = call.array(2) if call.has(2) else np.asarray(call.attribute("value", 0.0))
     if value is None:
         return Declined("the padding value is computed at run time")
-    rank = len(have)
-    return ops.pad(call.operands[0], tuple(zip(known[:rank], known[rank:], strict=True)), value=value.item())
+    rank = len(shape_of(call.operands[0]))
+    return ops.pad(call.operands[0], tuple(zip(amounts[:rank], amounts[rank:], strict=True)), value=value.item())
 
 
 @onnx_op("Shape")

@@ -90,6 +90,10 @@ class DerivedExtents:
             return a
         return b if self.is_nonnegative(b - a) else self._cut("max", a, b)
 
+    def from_front(self, bound: Dim, extent: Dim) -> Dim:
+        """The place that a bound means on an axis of this extent: a negative one counts from the end, and not beyond 0."""
+        return self._derived("from_front", bound, extent)
+
     def broadcast(self, a: Dim, b: Dim) -> Dim:
         """The extent of an axis of two operands that broadcast; a number other than 1 settles it."""
         if a == b or b == 1 or (isinstance(a, int) and a != 1):
