@@ -33,6 +33,7 @@ from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
 from kernelgen.transforms.common.split_index_sets import peel
 from kernelgen.transforms.cpu.byte_words import byte_words
+from kernelgen.transforms.cpu.jam_stencils import jam_stencils
 from kernelgen.transforms.cpu.join_panels import join
 from kernelgen.transforms.cpu.pack_panels import pack
 from kernelgen.transforms.cpu.prefetch_panels import prefetch
@@ -146,6 +147,11 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(jam_rows, "rows whose number the mapping could not divide are worth as much", lambda plan: plan.cpu.jam),
     Stage(merge_accumulations, "unrolled rows meet in registers before they touch the partial result"),
     Stage(scalarize, "a local of one element is a register", needs=(STORAGE_DECIDED,), gives=(SCALARS_BOUND,)),
+    Stage(
+        jam_stencils,
+        "rows that read each other's elements are bindings and stores by now, and read them once",
+        needs=(SCALARS_BOUND,),
+    ),
     Stage(
         hoist, "what does not change in a loop is computed before it", needs=(SCALARS_BOUND,), gives=(BINDINGS_HOISTED,)
     ),

@@ -25,12 +25,14 @@ from kernelgen.nest.nodes import Block, Buffer, Index, Load, Num, Space, Store, 
 from kernelgen.nest.walk import Moved, move
 from kernelgen.poly.model.product_recognition import is_product
 from kernelgen.poly.model.scop import Access, Blocks, BodyStatement, Iterator, Scop, Statement
-from kernelgen.tensor.dims import Sym, product
+from kernelgen.tensor.dims import Shape, Sym, product
 
 LENGTHS = (64, 48, 32, 24, 16, 12, 8)
 """Rows of a tile of the last statements, the longest that fits first."""
 NUMBER = "tile"
 """What the iterator over tiles is called."""
+LINE = 64
+"""Bytes of a line of a cache."""
 MOST_WORK = 1.5
 """Rows that producers compute, of those that there are, above which tiles compute too much twice."""
 
@@ -196,7 +198,8 @@ class _Chain:
     def _in_tiles(self, buffer: Buffer, tile: Tile, count: int) -> Moved:
         """Tile after tile, of which one is alive at a time."""
         dim = self.dims[buffer.name]
-        shape = (count, *buffer.shape[:dim], tile.length, *buffer.shape[dim + 1 :])
+        inner = _pitched(buffer.shape[dim + 1 :], buffer.dtype.itemsize)
+        shape = (count, *buffer.shape[:dim], tile.length, *inner)
         made = Buffer(
             f"{buffer.name}_tile" if self.leaves(buffer) else buffer.name, buffer.dtype, shape, Space.WORKSPACE
         )
@@ -226,6 +229,18 @@ class _Chain:
                 iterators = _with(whole, tuple(it for it in statement.iterators if it.name in names), row)
                 name = f"{statement.name}_{write.buffer.name}"
                 yield Statement(name, iterators, (Store(write.buffer, write.index, value),))
+
+
+def _pitched(shape: Shape, itemsize: int) -> Shape:
+    """The dims of a row, the last as long that rows begin with a line of a cache each, and not all in the same places of it.
+
+    A vector that lies across two lines is read and stored twice. An odd number of lines is no divisor of the cache's.
+    """
+    if not shape or isinstance(shape[-1], Sym):
+        return shape
+    of_line = LINE // itemsize
+    lines = -(-shape[-1] // of_line) | 1
+    return (*shape[:-1], lines * of_line)
 
 
 def _with(number: Iterator, iterators: tuple[Iterator, ...], row: str) -> tuple[Iterator, ...]:

@@ -40,29 +40,38 @@ def jam_rows(nest: n.Nest, rows: int) -> n.Nest:
 def _block(block: n.Block, most: int) -> n.Block:
     parts: list[n.Statement] = []
     for part in block.statements:
-        columns = _columns(part, most)
-        if isinstance(part, n.For) and columns is not None:
-            parts += _jammed(part, columns, _count(columns, most))
+        if isinstance(part, n.For) and (columns := _columns(part, most)) is not None:
+            parts += jammed(part, columns, _count(columns, most))
         else:
             parts.append(part)
     return n.Block(tuple(parts))
 
 
-def _columns(part: n.Statement, most: int) -> n.For | None:
-    """The vector loop of a loop over rows that may be taken apart, else None."""
-    if not isinstance(part, n.For) or part.kind is not n.LoopKind.SERIAL or part.step != 1:
+def _columns(rows: n.For, most: int) -> n.For | None:
+    """The vector loop of a loop over rows of which sums may be taken together, else None."""
+    columns = columns_of(rows)
+    if columns is None or not has_rows(rows, 2 * _count(columns, most)):
         return None
-    body = part.body.statements
-    if len(body) != 1 or not isinstance(body[0], n.For) or body[0].kind is not n.LoopKind.VECTOR:
+    return columns if _only_accumulates(columns.body, rows.var) else None
+
+
+def columns_of(rows: n.For) -> n.For | None:
+    """The vector loop that is all of a loop over rows, and as long for each; else None."""
+    body = rows.body.statements
+    if rows.kind is not n.LoopKind.SERIAL or rows.step != 1 or len(body) != 1:
         return None
-    columns = body[0]
-    first, last = range_of(part.lower, {}).low, range_of(part.upper, {}).high
-    trips = ix.subtract(part.upper, part.lower)
+    (columns,) = body
+    if not isinstance(columns, n.For) or columns.kind is not n.LoopKind.VECTOR:
+        return None
+    return None if rows.var in ix.variables(columns.lower) | ix.variables(columns.upper) else columns
+
+
+def has_rows(rows: n.For, count: int) -> bool:
+    """Whether a loop may have so many iterations, for all that its bounds say."""
+    first, last = range_of(rows.lower, {}).low, range_of(rows.upper, {}).high
+    trips = ix.subtract(rows.upper, rows.lower)
     known = trips.value if isinstance(trips, n.Num) else None if first is None or last is None else last - first
-    if known is not None and known < 2 * _count(columns, most):
-        return None
-    is_rectangle = part.var not in ix.variables(columns.lower) | ix.variables(columns.upper)
-    return columns if is_rectangle and _only_accumulates(columns.body, part.var) else None
+    return known is None or known >= count
 
 
 def _only_accumulates(body: n.Block, row: str) -> bool:
@@ -85,7 +94,9 @@ def _count(columns: n.For, most: int) -> int:
     return min(most, 1 << (MAX_TERMS // max(1, sums)).bit_length() >> 1)
 
 
-def _jammed(rows: n.For, columns: n.For, count: int) -> list[n.Statement]:
+def jammed(rows: n.For, columns: n.For, count: int) -> tuple[n.For, n.For]:
+    """The loop over so many ``rows`` at once, the copies of what its vector loop ``columns`` holds one behind the other, and
+    the loop over the rest."""
     whole = ix.multiply(ix.floor_divide(ix.subtract(rows.upper, rows.lower), n.Num(count)), n.Num(count))
     middle = ix.add(whole, rows.lower)
     copies = [
@@ -93,9 +104,9 @@ def _jammed(rows: n.For, columns: n.For, count: int) -> list[n.Statement]:
         for number in range(count)
         for s in _row(columns.body, rows.var, ix.add(n.Var(rows.var), n.Num(number)), number)
     ]
-    jammed = replace(rows, upper=middle, step=count, body=n.Block((replace(columns, body=n.Block(tuple(copies))),)))
+    together = replace(rows, upper=middle, step=count, body=n.Block((replace(columns, body=n.Block(tuple(copies))),)))
     rest = renamed(columns.body, f"_row{count}")
-    return [jammed, replace(rows, lower=middle, body=n.Block((replace(columns, body=rest),)))]
+    return together, replace(rows, lower=middle, body=n.Block((replace(columns, body=rest),)))
 
 
 def _row(body: n.Block, variable: str, place: n.Index, number: int) -> tuple[n.Statement, ...]:

@@ -27,6 +27,9 @@ from kernelgen.stages import lower
 SMALL = Plan(CpuPlan(tile_room=1))
 """Tiles wherever there are stencils, of as few rows as there may be."""
 
+PITCH = 48
+"""Elements from one row of a tile to the next where rows have 17 to 48: an odd number of lines of 16."""
+
 Offsets = Sequence[tuple[int, int]]
 CROSS: Offsets = ((0, 1), (1, 0), (1, 1), (1, 2), (2, 1))
 
@@ -124,8 +127,14 @@ def test_who_is_asked_for_rows_that_move_differently_has_no_tile() -> None:
 
 def test_of_what_is_handed_on_a_tile_is_held() -> None:
     picture, desc = twice()
-    assert held(desc) == [(10, 19)]
+    assert held(desc) == [(10, PITCH)]
     agrees(picture, desc)
+
+
+@pytest.mark.parametrize(("columns", "pitch"), [(5, 16), (18, 16), (19, 48), (50, 48), (51, 80), (2048, 2064)])
+def test_rows_of_a_tile_begin_with_a_line_and_not_all_in_one_place_of_a_cache(columns: int, pitch: int) -> None:
+    """The tile has two columns less than the picture: lines of 16 elements, an odd number of them."""
+    assert held(twice(80, columns)[1]) == [(10, pitch)]
 
 
 def test_without_tiles_all_of_it_is_held() -> None:
@@ -139,7 +148,7 @@ def test_a_chain_of_three_asks_the_first_for_most() -> None:
     first = picture.stencil(x, CROSS)
     second = picture.stencil(first, CROSS)
     desc = picture.desc(x, picture.stencil(second, CROSS))
-    assert sorted(held(desc), key=str) == [(10, 26), (12, 28)]
+    assert sorted(held(desc), key=str) == [(10, PITCH), (12, PITCH)]
     agrees(picture, desc)
 
 
@@ -148,7 +157,7 @@ def test_what_leaves_the_kernel_is_stored_once_and_held_with_its_overlap() -> No
     x = picture.input(50, 20)
     first = picture.stencil(x, CROSS)
     desc = picture.desc(x, first, picture.stencil(first, CROSS))
-    assert held(desc) == [(10, 18)]
+    assert held(desc) == [(10, PITCH)]
     agrees(picture, desc)
 
 
@@ -157,7 +166,7 @@ def test_rows_of_a_pyramid_are_counted_at_each_level() -> None:
     x = picture.input(68, 36)
     half = picture.stencil(x, CROSS, stride=2)
     desc = picture.desc(x, half, picture.stencil(half, CROSS, stride=2))
-    assert held(desc) == [(17, 17)]
+    assert held(desc) == [(17, PITCH)]
     agrees(picture, desc)
 
 
@@ -165,7 +174,7 @@ def test_tiles_of_columns_stand_inside_a_loop_over_what_lies_outside() -> None:
     picture = Picture()
     x = picture.input(3, 43, 21)
     desc = picture.desc(x, picture.stencil(picture.stencil(x, CROSS), CROSS))
-    assert held(desc) == [(10, 19)]
+    assert held(desc) == [(10, PITCH)]
     agrees(picture, desc)
 
 
