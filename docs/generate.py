@@ -26,6 +26,7 @@ from docs.models import models
 from docs.network_races import network_races, networks_in_short
 from docs.onnx import onnx
 from docs.rooms import rooms
+from docs.stencils import stencils
 from docs.stubs import stub
 from docs.v100 import shares
 from docs.warm_starts import warm_starts
@@ -73,6 +74,7 @@ def pages() -> Mapping[str, str]:
         **models(),
         **network_races(),
         **warm_starts(),
+        **stencils(),
         "README.md": with_figures("README.md", in_short(json.loads(RESULTS.read_text())) + networks_in_short()),
         "docs/figures.md": with_figures("docs/figures.md", figures(json.loads(RESULTS.read_text()))),
         "docs/architecture.md": with_figures("docs/architecture.md", rooms()),

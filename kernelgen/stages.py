@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, singledispatch
 
+from kernelgen.ascendc.types import UB
 from kernelgen.canonical.argument_shapes import reshape_arguments
 from kernelgen.canonical.axes import normal_axes
 from kernelgen.canonical.broadcasts import write_out_broadcasts
@@ -41,7 +42,7 @@ from kernelgen.poly.build_scop import to_scop
 from kernelgen.poly.grouping.direct_results import accumulate_in_outputs
 from kernelgen.poly.grouping.fold_axes import fold
 from kernelgen.poly.grouping.merge_groups import group
-from kernelgen.poly.grouping.overlapped_tiles import overlap_tiles
+from kernelgen.poly.grouping.overlapped_tiles import Fitting, fit_tiles, overlap_tiles
 from kernelgen.poly.grouping.privatise import privatise
 from kernelgen.poly.grouping.row_blocks import block_rows
 from kernelgen.poly.grouping.scatter_by_owner import take_own_terms
@@ -113,6 +114,11 @@ def ascend_scop_stages(machine: AscendMachine) -> tuple[Stage[Scop], ...]:
             "cores that share no result need no meeting but one",
             lambda plan: partials.of_part(plan.stands_for),
         ),
+        Stage(
+            fit_tiles,
+            "what stencils hand on stays in the unified buffer, with room for what a core reads and writes meanwhile",
+            lambda plan: Fitting(machine.memories[UB] // 2, machine.cores // 2),
+        ),
     )
 
 
@@ -126,6 +132,11 @@ def gpu_scop_stages(device: GpuMachine) -> tuple[Stage[Scop], ...]:
             privatise,
             "a device has thousands of threads, and a launch is a barrier for all of them",
             lambda plan: partials.of_part(plan.stands_for),
+        ),
+        Stage(
+            fit_tiles,
+            "what stencils hand on stays in shared memory where there are tiles for all multiprocessors",
+            lambda plan: Fitting(device.array_bytes, device.processors),
         ),
     )
 

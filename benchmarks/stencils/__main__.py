@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def main() -> int:
     os.environ["NUMBA_NUM_THREADS"] = str(arguments.threads)
     from benchmarks.stencils.by_hand import BY_HAND  # numba reads the number of threads when it is imported
 
+    load, _, _ = os.getloadavg()
     programs: dict[str, Any] = {}
     print(
         f"{'program':10s}{'ours ms':>24s}{'numba / ours':>24s}{'numpy / ours':>24s}{'a copy / ours':>24s}  kernels",
@@ -46,7 +48,14 @@ def main() -> int:
         programs[name] = record
         ratios = "".join(f"{Spread(**record['times_of_ours'][who])!s:>24s}" for who in (NUMBA, NUMPY, LIMIT))
         print(f"{name:10s}{Spread(**record['milliseconds'])!s:>24s}{ratios}  {record['kernels']}", flush=True)
-    whole = {"machine": describe(), "size": arguments.size, "threads": arguments.threads, "programs": programs}
+    whole = {
+        "date": str(date.today()),
+        "machine": describe(),
+        "load": round(load, 1),
+        "size": arguments.size,
+        "threads": arguments.threads,
+        "programs": programs,
+    }
     if arguments.json:
         arguments.json.write_text(json.dumps(whole, indent=1) + "\n")
     return 0
@@ -75,8 +84,6 @@ def measured(
         "milliseconds": asdict(Spread.of(times[OURS], 1e3)),
         "times_of_ours": {each.name: asdict(ratio(times, each.name, OURS)) for each in contestants[1:]},
         "kernels": ours.report.kernel_calls,
-        "bytes_moved": sum(int(str(kernel.bytes_moved)) for kernel in ours.report.kernels),
-        "bytes_unfused": sum(int(str(kernel.bytes_unfused)) for kernel in ours.report.kernels),
     }
 
 

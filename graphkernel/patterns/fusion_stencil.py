@@ -1,4 +1,4 @@
-"""Stencils in one kernel on a CPU: shifted parts of operands, what makes these, and what puts the parts together.
+"""Stencils in one kernel: shifted parts of operands, what makes these, and what puts the parts together.
 
     h = x[:, :-2] + x[:, 1:-1] + x[:, 2:];  e = h * h;  y = e[:-2] + e[1:-1] + e[2:]        one kernel: 16 rows of y, 18 of e
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from kernelgen.nest.index import variables
@@ -61,17 +62,22 @@ class _Group:
         return reduces_well([*(member for member in self.members if member.accumulations), statement], self.partials)
 
 
-def partition(statements: Sequence[Statement], partials: Partials) -> Groups:
+def partition(statements: Sequence[Statement], partials: Partials, anywhere: AbstractSet[str] = frozenset()) -> Groups:
     """The groups in an order that respects all dependences; members keep their program order.
 
-    ``partials`` says when statements that reduce different axes gain from being one.
+    ``partials`` says when statements that reduce different axes gain from being one, ``anywhere`` which values whoever reads
+    them elsewhere than where they are made computes again: he waits for what these read.
     """
     groups: list[_Group] = []
     number: dict[str, int] = {}
     writers: dict[str, list[Statement]] = {}
     readers: dict[str, list[Statement]] = {}
+    behind: dict[str, int] = {}
     for statement in statements:
-        earliest = max(_after_writers(statement, writers, number), _after_readers(statement, readers, number))
+        again = {name: behind[name] for name in anywhere & statement.touched if name in behind}
+        earliest = max(_after_writers(statement, writers, number, again), _after_readers(statement, readers, number))
+        if (made := effect(statement)).buffer.name in anywhere:
+            behind[made.buffer.name] = _behind(statement, writers, number, again)
         home = next((g for g in range(earliest, len(groups)) if groups[g].takes(statement)), len(groups))
         if home == len(groups):
             groups.append(_Group(box(statement), statement.ordered, partials))
@@ -121,8 +127,26 @@ def is_identity(statement: Statement, index: tuple[Index, ...]) -> bool:
     return index == tuple(Var(iterator.name) for iterator in statement.iterators)
 
 
-def _after_writers(statement: Statement, writers: Mapping[str, list[Statement]], number: Mapping[str, int]) -> int:
+def _behind(
+    statement: Statement,
+    writers: Mapping[str, list[Statement]],
+    number: Mapping[str, int],
+    again: Mapping[str, int],
+) -> int:
+    """The first group that may compute the statement's value at any place: ``again`` says so of values that it reads."""
+    stored = (w for r in statement.reads if r.buffer.name not in again for w in writers.get(r.buffer.name, ()))
+    return max((0, *again.values(), *(number[writer.name] + 1 for writer in stored)))
+
+
+def _after_writers(
+    statement: Statement,
+    writers: Mapping[str, list[Statement]],
+    number: Mapping[str, int],
+    again: Mapping[str, int],
+) -> int:
     """A statement follows all that wrote what it reads or writes; point by point it may run together with them.
+
+    What it computes ``again`` it does from a group on.
 
     The parts of one buffer that several statements store, a concatenation, do not overlap and have no order.
     """
@@ -134,7 +158,8 @@ def _after_writers(statement: Statement, writers: Mapping[str, list[Statement]],
             made = effect(writer)
             pointwise = isinstance(made, Store) and not writer.ordered and is_identity(writer, made.index)
             pointwise = pointwise and is_identity(statement, read.index) and box(writer) == box(statement)
-            earliest = max(earliest, number[writer.name] + (0 if pointwise else 1))
+            first = number[writer.name] + (0 if pointwise else 1)
+            earliest = max(earliest, min(first, again.get(read.buffer.name, first)))
     for target in statement.accumulations:
         for writer in writers.get(target.buffer.name, ()):
             earliest = max(earliest, number[writer.name] + 1)

@@ -11,6 +11,7 @@ Values of a group are bound on demand, so what nobody needs is never computed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -33,22 +34,54 @@ RECOMPUTE_PER_POINT_LIMIT = 0.05  # the same when the consumer has more points t
 
 def group(scop: Scop, partials: Partials = USUAL_PARTIALS) -> Scop:
     """One statement per group. Every statement of the operand must hold one store or accumulation, or be ordered."""
-    groups = partition(scop.statements, partials)
     producers = producers_of(scop.statements)
-    costs = _recompute_costs(scop.statements)
+    once = _read_once(scop.statements, producers, _recompute_costs(scop.statements))
+    costs = _recompute_costs(scop.statements, once)
+    anywhere = frozenset(name for name in producers if costs.get(name, 1.0) <= RECOMPUTE_PER_POINT_LIMIT)
+    groups = partition(scop.statements, partials, anywhere)
     stored = {b.name for b in scop.buffers if b.space is not n.Space.WORKSPACE}
     stored |= {part.buffer.name for s in scop.statements for part in s.accumulations}
     for members in reversed(groups):  # a group loads what earlier ones must store, for which those may load more
-        stored |= _Emitter(producers, costs, stored).merge("", members).touched
-    emitter = _Emitter(producers, costs, stored)
+        stored |= _Emitter(producers, costs, stored, once).merge("", members).touched
+    emitter = _Emitter(producers, costs, stored, once)
     statements = tuple(emitter.merge(f"G{number}", members) for number, members in enumerate(groups))
     alive = {name for s in statements for name in s.touched}
     buffers = tuple(b for b in scop.buffers if b.space is not n.Space.WORKSPACE or b.name in alive)
     return replace(scop, buffers=buffers, statements=tuple(s for s in statements if s.body))
 
 
-def _recompute_costs(statements: Sequence[Statement]) -> Mapping[str, float]:
-    """For every value that is cheap enough to be computed where it is needed: the cost in ns per element."""
+def _read_once(
+    statements: Sequence[Statement], producers: Mapping[str, Statement], costs: Mapping[str, float]
+) -> frozenset[str]:
+    """The values of which several reads together take no more elements than there are: pooled squares, halves, every other row.
+
+    Where they are read they are computed as often as where they are made. Who is computed where it is read reads as often as
+    its own readers do.
+    """
+    taken: dict[str, Dim] = {}
+    reads: Counter[str] = Counter()
+    found: set[str] = set()
+    for statement in reversed(statements):
+        buffer = effect(statement).buffer
+        often = taken.get(buffer.name, 0)
+        if buffer.name in producers and reads[buffer.name] > 1 and _at_most(often, product(box(statement))):
+            found.add(buffer.name)
+        is_again = buffer.name in found or buffer.name in costs
+        if not is_again or buffer.space is not n.Space.WORKSPACE:
+            often = product(box(statement)) + (often if is_again else 0)
+        for name, _ in {(read.buffer.name, read.index) for read in statement.reads}:
+            taken[name] = taken.get(name, 0) + often
+            reads[name] += reads[buffer.name] if is_again else 1
+    return frozenset(found)
+
+
+def _at_most(left: Dim, right: Dim) -> bool:
+    """Whether the number is known to be no greater than the other."""
+    return isinstance(left, int) and isinstance(right, int) and left <= right
+
+
+def _recompute_costs(statements: Sequence[Statement], once: AbstractSet[str] = frozenset()) -> Mapping[str, float]:
+    """For every value that is cheap enough, or read ``once``, to be computed where it is needed: the cost in ns per element."""
     costs: dict[str, float] = {}
     for statement in statements:
         part = effect(statement)
@@ -58,7 +91,7 @@ def _recompute_costs(statements: Sequence[Statement]) -> Mapping[str, float]:
         if any(load.buffer.space is n.Space.INOUT for load in sources):
             continue  # the buffer may have been overwritten when the consumer runs
         cost = arithmetic_cost(part.value) + sum(costs.get(load.buffer.name, 0.0) for load in sources)
-        if cost <= RECOMPUTE_LIMIT:
+        if cost <= RECOMPUTE_LIMIT or part.buffer.name in once:
             costs[part.buffer.name] = cost
     return costs
 
@@ -87,6 +120,7 @@ class _Emitter:
     producers: Mapping[str, Statement]
     costs: Mapping[str, float]
     stored: AbstractSet[str]
+    once: AbstractSet[str]
     counter: int = 0
     body: list[BodyStatement] = field(default_factory=list)
     updates: list[n.Store] = field(default_factory=list)
@@ -167,6 +201,8 @@ class _Emitter:
         return name in self.inside and index == self.point
 
     def is_cheap(self, name: str, producer: Statement) -> bool:
+        if name in self.once:
+            return True
         limit = RECOMPUTE_PER_POINT_LIMIT if _has_more_points(self.box, box(producer)) else RECOMPUTE_LIMIT
         return self.costs.get(name, limit + 1) <= limit
 

@@ -26,9 +26,12 @@ from kernelgen.nest.walk import Moved, move
 from kernelgen.poly.model.product_recognition import is_product
 from kernelgen.poly.model.scop import Access, Blocks, BodyStatement, Iterator, Scop, Statement
 from kernelgen.tensor.dims import Shape, Sym, product
+from kernelgen.tensor.dtypes import DType
 
 LENGTHS = (64, 48, 32, 24, 16, 12, 8)
 """Rows of a tile of the last statements, the longest that fits first."""
+SHORT = (6, 4)
+"""The same where a device has no room for more."""
 NUMBER = "tile"
 """What the iterator over tiles is called."""
 LINE = 64
@@ -78,6 +81,25 @@ def overlap_tiles(scop: Scop, room: int) -> Scop:
     """The scop with stencils over tiles whose temporaries take about ``room`` bytes; the same object where none pay."""
     chain = _Chain.of(scop)
     tiles = chain.best(room) if chain.rows else None
+    return scop if tiles is None else chain.tiled(tiles)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What tiles of a device have to be: of no more than ``room`` bytes of temporaries, and at ``least`` so many of them."""
+
+    room: int
+    least: int
+
+
+def fit_tiles(scop: Scop, fitting: Fitting) -> Scop:
+    """The scop with stencils over tiles whose temporaries stay in a memory beside the processor that runs them.
+
+    The same object where such tiles are too few, too large, or compute too much twice: the temporaries stay in the device's
+    memory, and a launch follows on a launch.
+    """
+    chain = _Chain.of(scop)
+    tiles = chain.fitting(fitting) if chain.rows else None
     return scop if tiles is None else chain.tiled(tiles)
 
 
@@ -155,11 +177,11 @@ class _Chain:
 
     def bytes(self, tiles: Mapping[str, Tile]) -> int:
         """What the temporaries of a tile take."""
-        return sum(tile.length * self._row_bytes(buffer) for buffer, tile in self._held(tiles).values())
+        held = self._held(tiles).values()
+        return sum(tile.length * _bytes(_pitched(self._row(b), b.dtype.itemsize), b.dtype) for b, tile in held)
 
-    def _row_bytes(self, buffer: Buffer) -> int:
-        inner = product(buffer.shape[self.dims[buffer.name] + 1 :])
-        return buffer.dtype.itemsize * (1 if isinstance(inner, Sym) else inner)
+    def _row(self, buffer: Buffer) -> Shape:
+        return buffer.shape[self.dims[buffer.name] + 1 :]
 
     def best(self, room: int) -> dict[str, Tile] | None:
         """The longest tiles that take no more than the room; where these compute too much twice, the shortest that do not.
@@ -168,11 +190,33 @@ class _Chain:
         """
         found = [tiles for length in LENGTHS if (tiles := self.tiles(length)) is not None and not self._wastes(tiles)]
         held = [buffer for buffer, _ in self._held(found[0]).values()] if found else []
-        known = not any(isinstance(extent, Sym) for buffer in held for extent in buffer.shape)
-        whole = sum(self._row_bytes(b) * e for b in held if isinstance(e := b.shape[self.dims[b.name]], int))
+        known = bool(found) and self._is_known(found[0])
+        whole = sum(_bytes(buffer.shape[self.dims[buffer.name] :], buffer.dtype) for buffer in held)
         if not known or whole <= room:
             return None
         return next((tiles for tiles in found if self.bytes(tiles) <= room), found[-1])
+
+    def fitting(self, fitting: Fitting) -> dict[str, Tile] | None:
+        """The longest tiles of those that fit; None where none do."""
+        for length in (*LENGTHS, *SHORT):
+            tiles = self.tiles(length)
+            if tiles is None or self._wastes(tiles) or not self._held(tiles) or not self._is_known(tiles):
+                continue
+            if self.bytes(tiles) <= fitting.room and self._count(tiles) >= fitting.least:
+                return tiles
+        return None
+
+    def _is_known(self, tiles: Mapping[str, Tile]) -> bool:
+        """Whether numbers say how large the temporaries are."""
+        return not any(isinstance(extent, Sym) for buffer, _ in self._held(tiles).values() for extent in buffer.shape)
+
+    def _count(self, tiles: Mapping[str, Tile]) -> int:
+        """How many tiles the last statements have."""
+        return max(
+            -(-self._extent(statement) // tiles[statement.name].step)
+            for statement in self.scop.statements
+            if statement.name in tiles and any(self.leaves(write.buffer) for write in statement.writes)
+        )
 
     def _wastes(self, tiles: Mapping[str, Tile]) -> bool:
         """Whether too much is computed twice."""
@@ -180,10 +224,7 @@ class _Chain:
 
     def tiled(self, tiles: Mapping[str, Tile]) -> Scop:
         """The scop over tiles."""
-        last = (
-            s for s in self.scop.statements if s.name in tiles and any(self.leaves(write.buffer) for write in s.writes)
-        )
-        count = max(-(-self._extent(s) // tiles[s.name].step) for s in last)
+        count = self._count(tiles)
         held = {name: self._in_tiles(buffer, tile, count) for name, (buffer, tile) in self._held(tiles).items()}
         statements: list[Statement] = []
         for statement in self.scop.statements:
@@ -198,8 +239,8 @@ class _Chain:
     def _in_tiles(self, buffer: Buffer, tile: Tile, count: int) -> Moved:
         """Tile after tile, of which one is alive at a time."""
         dim = self.dims[buffer.name]
-        inner = _pitched(buffer.shape[dim + 1 :], buffer.dtype.itemsize)
-        shape = (count, *buffer.shape[:dim], tile.length, *inner)
+        row = _pitched(self._row(buffer), buffer.dtype.itemsize)
+        shape = (count, *buffer.shape[:dim], tile.length, *row)
         made = Buffer(
             f"{buffer.name}_tile" if self.leaves(buffer) else buffer.name, buffer.dtype, shape, Space.WORKSPACE
         )
@@ -229,6 +270,12 @@ class _Chain:
                 iterators = _with(whole, tuple(it for it in statement.iterators if it.name in names), row)
                 name = f"{statement.name}_{write.buffer.name}"
                 yield Statement(name, iterators, (Store(write.buffer, write.index, value),))
+
+
+def _bytes(shape: Shape, dtype: DType) -> int:
+    """What elements take; sizes that are not known count once."""
+    elements = product(shape)
+    return dtype.itemsize * (1 if isinstance(elements, Sym) else elements)
 
 
 def _pitched(shape: Shape, itemsize: int) -> Shape:

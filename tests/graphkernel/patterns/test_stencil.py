@@ -1,4 +1,4 @@
-"""Stencils in one kernel on a CPU: which operators join, that numbers stay, and what is no stencil."""
+"""Stencils in one kernel: which operators join, that numbers stay, and what is no stencil."""
 
 from __future__ import annotations
 
@@ -54,6 +54,13 @@ def test_a_chain_of_stencils_is_one_kernel(program: Callable[[Tensor], Tensor]) 
     unfused = gk.compile(gk.trace(program, gk.spec((ROWS, COLUMNS), "float32")), 0)
     for result, expected in zip(compiled(x), unfused(x), strict=True):
         np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("target", ["gpu", "ascend"])
+@pytest.mark.parametrize("program", [corners, in_time, halved], ids=lambda program: program.__name__)
+def test_a_chain_of_stencils_is_one_kernel_on_a_device(program: Callable[[Tensor], Tensor], target: str) -> None:
+    graph = gk.optimize(gk.trace(program, gk.spec((ROWS, COLUMNS), "float32")), target=target)
+    assert [node.body is not None for node in graph.operators] == [True]
 
 
 def test_pieces_are_no_stencil() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_examples import Writer, tensor
+from kernel_examples import Writer, constant, tensor
 
 import kernelgen
 from kernelgen import stages
@@ -20,7 +20,8 @@ from kernelgen.nest.nodes import Alloc, Space
 from kernelgen.nest.walk import statements
 from kernelgen.nest_stages import Stage
 from kernelgen.plan import CpuPlan, Plan
-from kernelgen.poly.grouping.overlapped_tiles import Reading, Tile
+from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.grouping.overlapped_tiles import Fitting, Reading, Tile, fit_tiles
 from kernelgen.poly.model.scop import Blocks, Scop, Statement
 from kernelgen.stages import lower
 
@@ -51,16 +52,21 @@ class Picture:
         high = [max(axis) for axis in zip(*offsets, strict=True)]
         *outer, rows, columns = self.values[x.name].shape
         shape = (*outer, (rows - high[0] - 1) // stride + 1, (columns - high[1] - 1) // stride + 1)
-        parts = [self._shifted(x, shape, offset, stride) for offset in offsets]
+        parts = [self.shifted(x, shape, offset, stride) for offset in offsets]
         total = parts[0]
         for part in parts[1:]:
-            total = self._op("Add", np.add, total, part)
+            total = self.op("Add", np.add, total, part)
         return self.tanh(total)
 
-    def tanh(self, x: Tensor) -> Tensor:
-        return self._op("Tanh", np.tanh, x)
+    def constant(self, value: float) -> Tensor:
+        made = constant(value)
+        self.values[made.name] = np.array(value)
+        return made
 
-    def _shifted(self, x: Tensor, shape: tuple[int, ...], offset: tuple[int, int], stride: int) -> Tensor:
+    def tanh(self, x: Tensor) -> Tensor:
+        return self.op("Tanh", np.tanh, x)
+
+    def shifted(self, x: Tensor, shape: tuple[int, ...], offset: tuple[int, int], stride: int) -> Tensor:
         value, outer = self.values[x.name], len(shape) - 2
         begin = (*(0 for _ in range(outer)), *offset)
         ends = (b + stride * (e - 1) + 1 for b, e in zip(offset, shape[-2:], strict=True))
@@ -70,7 +76,7 @@ class Picture:
         self.values[made.name] = value[tuple(slice(*part) for part in zip(begin, end, steps, strict=True))]
         return made
 
-    def _op(self, name: str, meaning: Callable[..., np.ndarray], *operands: Tensor) -> Tensor:
+    def op(self, name: str, meaning: Callable[..., np.ndarray], *operands: Tensor) -> Tensor:
         value = meaning(*(self.values[each.name] for each in operands))
         made = self.writer.op(name, *operands, shape=value.shape)
         self.values[made.name] = value
@@ -193,8 +199,50 @@ def test_who_needs_all_rows_gets_them_all() -> None:
 def test_windows_that_ask_for_most_rows_twice_have_no_tiles() -> None:
     picture = Picture()
     x = picture.input(90, 12)
-    desc = picture.desc(x, picture.stencil(picture.stencil(x, CROSS), ((0, 0), (60, 0))))
+    desc = picture.desc(x, picture.stencil(picture.stencil(x, CROSS), ((0, 0), (20, 0), (40, 0), (60, 0))))
     assert held(desc) == [(88, 10)]
+    agrees(picture, desc)
+
+
+@pytest.mark.parametrize(("target", "rows"), [("gpu", 1100), ("ascend", 260)])
+def test_tiles_of_a_device_stay_beside_its_processors(target: str, rows: int) -> None:
+    """As many as there are multiprocessors, or half as many as there are cores; the interpreter and the simulator agree."""
+    picture, desc = twice(rows, 21)
+    kernel = kernelgen.compile(desc, target)
+    assert not any(buffer.space is Space.WORKSPACE for buffer in kernel.lowered.nest.buffers)
+    (result,) = kernel(picture.values["x"].astype(np.float32))
+    np.testing.assert_allclose(result, picture.values[desc.outputs[0].name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("fitting", [Fitting(1, 1), Fitting(1 << 20, 99)], ids=["no room", "too few"])
+def test_who_has_no_tiles_that_fit_keeps_all_of_it(fitting: Fitting) -> None:
+    _, desc = twice(90)
+    scop = to_scop(desc)
+    assert fit_tiles(scop, fitting) is scop
+    assert fit_tiles(scop, Fitting(1 << 20, 8)) is not scop
+
+
+def test_a_step_in_time_is_one_statement_whatever_earlier_step_it_reads() -> None:
+    """The half of a picture is computed where it is read, so that who reads it waits for the picture alone."""
+    picture = Picture()
+    x = picture.input(60, 40)
+    half = picture.op("Mul", np.multiply, x, picture.constant(0.5))
+    inner = picture.shifted(half, (58, 38), (1, 1), 1)
+    now = picture.op("Add", np.add, picture.stencil(x, CROSS), inner)
+    desc = picture.desc(x, picture.stencil(now, CROSS))
+    assert held(desc) == [(10, PITCH)]
+    agrees(picture, desc)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_who_pools_squares_computes_what_they_hold_once(stride: int) -> None:
+    """Squares that overlap would compute it more often than it is stored; those that do not, need no memory."""
+    picture = Picture()
+    x = picture.input(66, 40)
+    made = picture.stencil(x, CROSS)
+    pooled = picture.stencil(made, ((0, 0), (0, 1), (1, 0), (1, 1)), stride=stride)
+    desc = picture.desc(x, pooled)
+    assert len(held(desc)) == (stride == 1)
     agrees(picture, desc)
 
 
