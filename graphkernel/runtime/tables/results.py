@@ -47,8 +47,8 @@ class Results:
 
 
 def _pages(size: int) -> mmap.mmap:
-    """Memory of the system, which begins with a page."""
-    memory = mmap.mmap(-1, size)
+    """Memory of the system, which begins with a page, and which a child that is forked has for itself."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if size >= HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory

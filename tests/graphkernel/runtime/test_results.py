@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,13 @@ def test_a_step_may_read_what_the_step_before_returned() -> None:
         (found,) = exe(found)
         expected = np.tanh(expected) + expected
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_child_that_is_forked_writes_into_memory_of_its_own() -> None:
+    first = made()()
+    first[:] = 1
+    if not (child := os.fork()):
+        first[:] = 2
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert (first == 1).all()
