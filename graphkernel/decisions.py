@@ -49,6 +49,7 @@ REASONS: Mapping[str, str] = {
     "padded": "the kernel computes the product in whole tiles",
     "own-product": "the product is a kernel of ours",
     "not-own-product": "a library computes the product faster than a kernel would",
+    "behind-product": "what a product sums up is divided once it is summed up",
     "by-tiles": "the convolution is computed by products of small tiles, which are fewer multiplications",
     "own-convolution": "the region of images has channels last, and its convolutions are kernels",
     "not-own-convolution": "a library computes the region of images faster than kernels would",

@@ -50,6 +50,7 @@ from graphkernel.passes.precision.decrease_transfer_precision import decrease_tr
 from graphkernel.passes.precision.integer_products import integer_products
 from graphkernel.passes.precision.quantized_between import quantized_between
 from graphkernel.passes.precision.quantized_images import quantized_images
+from graphkernel.passes.precision.quotients_behind_products import quotients_behind_products
 from graphkernel.passes.precision.raise_reduction_precision import raise_reduction_precision
 from graphkernel.passes.precision.reorder_ops import reorder_ops
 from graphkernel.passes.redundant_output import eliminate_redundant_output
@@ -118,6 +119,8 @@ PIPELINE = (
          why="what is constant is folded, and products are not shared out yet"),
     Step(own_products, "cluster", 25, level=2, when=on("cpu"),
          why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
+    Step(quotients_behind_products, "cluster", 33, level=2, when=on("cpu"),
+         why="both products of an attention are kernels of ours, and what is between them is basic"),
     Step(graph_kernel_cluster, "cluster", 4, level=1, why="clusters as large as can be leave the splitter all choices"),
     Step(eliminate_redundant_output, "cluster", 6, level=1, why="later steps must not keep alive what nobody uses"),
 
