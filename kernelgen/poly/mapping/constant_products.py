@@ -51,8 +51,14 @@ MOST_LOSS = 1.25
 MOST_ELEMENTS = 1 << 18
 """Of the results of a share that the second cache of usual processors holds."""
 
-HANDED_BYTES = 1 << 15
+HANDED_BYTES = 40 << 10
 """Of the results of a panel that the first cache holds until what follows has read them."""
+
+FAR = 1.05
+"""How much longer a share takes whose results leave the first cache before they are read."""
+
+LEAST_PASS = 96
+"""Rows of a share for which more panels than the second cache holds are read again: multiplications hide reading them."""
 
 MOST_PANEL_BYTES = 640 << 10
 """Of a panel that the second cache holds while row after row of an image passes it."""
@@ -165,9 +171,16 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
     if not isinstance(rows, int) or others or not band.outermost or columns is None:
         return None
     dealt = [share for share in _equal_shares(rows, limits.threads) if _fits(share, columns, limits.unit)]
-    handed = [share for share in dealt if FLOAT_BYTES * share * _width(share, columns, limits.unit) <= HANDED_BYTES]
-    chosen = handed if handed and _weight_bytes(band, columns) <= MOST_WEIGHT_BYTES else dealt
-    return chosen[0] if chosen and chosen[0] < rows else None
+    least = LEAST_SHARE if _weight_bytes(band, columns) <= MOST_WEIGHT_BYTES else LEAST_PASS
+    share = min(dealt, key=lambda share: (_row_time(share, columns, limits.unit, least), -share), default=rows)
+    return share if share < rows else None
+
+
+def _row_time(share: int, columns: Dim, unit: VectorUnit, least: int) -> float:
+    """The cycles of a row in shares of this size, those of fewer than ``least`` rows behind all others."""
+    block = block_for(share, columns, unit, whole=True)
+    is_near = FLOAT_BYTES * share * block[1] <= HANDED_BYTES
+    return inf if share < least else _time(share, columns, block, unit) / share * (1.0 if is_near else FAR)
 
 
 def _equal_shares(rows: int, threads: int) -> Iterator[int]:
@@ -181,10 +194,6 @@ def _fits(share: int, columns: Dim, unit: VectorUnit) -> bool:
     if _time(share, columns, whole, unit) > MOST_LOSS * _time(share, columns, best, unit):
         return False
     return isinstance(columns, int) and (columns % whole[1] == 0 or share * columns <= MOST_ELEMENTS)
-
-
-def _width(share: int, columns: Dim, unit: VectorUnit) -> int:
-    return block_for(share, columns, unit, whole=True)[1]
 
 
 def _weight_bytes(band: Band, columns: Dim) -> float:

@@ -38,8 +38,9 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
 from kernelgen.plan import CpuPlan, Plan, VectorUnit
-from kernelgen.poly.mapping.constant_products import MOST_ROWS, block_for
-from kernelgen.tensor.dims import Dim, sym
+from kernelgen.poly.mapping.constant_products import HANDED_BYTES, MOST_ROWS, block_for
+from kernelgen.tensor.dims import Dim, evaluate, sym
+from kernelgen.tensor.dims import product as product_of
 from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.transforms.cpu.join_panels import join
 from kernelgen.transforms.cpu.prefetch_panels import AHEAD_BYTES, prefetch
@@ -293,6 +294,14 @@ def test_rows_are_dealt_to_threads_and_what_follows_stays_in_their_panels(column
     assert held
     assert {shape[0] for shape in held} == {64}
     assert columns % 48 or {shape[1] for shape in held} == {48}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_results_of_a_panel_stay_in_the_first_cache_until_what_follows_has_read_them(threads: int) -> None:
+    kernel = dealt(1500, 384, threads)
+    shapes = [part.buffer.shape for part in statements(kernel.nest.body) if isinstance(part, Alloc)]
+    (pieces,) = {shape for shape in shapes if len(shape) == 2}
+    assert FLOAT32.itemsize * evaluate(product_of(pieces), {}) <= HANDED_BYTES
 
 
 @pytest.mark.parametrize("columns", [9_604, 96 * 1000])
