@@ -11,15 +11,17 @@ from docs.measured import read
 from docs.roofline import Point, roofline
 
 OURS, TORCH = "graphkernel", "torch.compile"
-INTRODUCTION = """Networks with random weights, in float32, one example at a time, as torch's exporter of scripts writes
+INTRODUCTION = """Networks with random weights, one example at a time, as torch's exporter of scripts writes
 them. Every contestant has a process of its own that stays; they are measured in turns while the others sleep. Each is
 in its best mode: onnxruntime with threads that spin and with threads that do not (the better counts), OpenVINO for
-latency in float32, torch.compile with frozen weights. `python -m benchmarks.whole_networks FOLDER --json OUT` measures
+latency, torch.compile with frozen weights. `python -m benchmarks.whole_networks FOLDER --json OUT` measures
 any folder of ONNX files; `make bench-networks` makes these and measures them."""
 TRANSFORMERS = """Twelve at their usual sizes. Encoders read 128 tokens, `gpt2` and `llama` 64; those that decode take one token
 with a cache of 128."""
 IMAGES = """Networks of torchvision, each for one image of 224 by 224; `inception_v3` sees 299 by 299. The detector,
 which ends with the scores of its boxes, sees 320 by 320."""
+QUANTIZED = """BERT-base for 128 tokens and ResNet-50 for one image, in int8 as onnxruntime's tools quantize them: pairs of
+QuantizeLinear and DequantizeLinear (`qdq`), operators on integers (`qoperator`), rows quantized at run time (`dynamic`)."""
 HONEST = """One thread is measured by the processor time of the process, the median of the rounds: other work on the machine is
 not counted. Two threads are measured by the wall, the least time, and at real-time priority, so that both have a core at once
 while others wait. The load is that of the machine before a network was measured; what others leave in the caches and take of
@@ -39,10 +41,10 @@ Race = Mapping[str, Any]
 
 def networks_in_short() -> str:
     """The committed runs in a sentence a kind: how the best other runtime compares, on one thread and on two."""
-    return "".join(_in_short(record, title) for record, title, _ in _records())
+    return "".join(_in_short(record, title, numbers) for record, title, numbers, _ in _records())
 
 
-def _in_short(record: Mapping[str, Any], title: str) -> str:
+def _in_short(record: Mapping[str, Any], title: str, numbers: str) -> str:
     found = record["networks"]
     ways: list[str] = []
     for threads, said in (("1", "one thread"), ("2", "two")):
@@ -50,7 +52,7 @@ def _in_short(record: Mapping[str, Any], title: str) -> str:
         ratios = [min(onnx, openvino) / ours for ours, onnx, openvino, _ in times]
         ways.append(f"{min(ratios):.2f} to {max(ratios):.2f} times on {said} ({_mean(ratios):.2f} in the mean)")
     return (
-        f"{len(found)} {title.lower()} in float32 at their usual sizes ({record['date']}): the better of onnxruntime and "
+        f"{len(found)} {title.lower()} in {numbers} at their usual sizes ({record['date']}): the better of onnxruntime and "
         "OpenVINO takes\n"
         f"{', '.join(ways)}. [Each of them](docs/network_races.md).\n"
     )
@@ -61,19 +63,20 @@ def network_races() -> Mapping[str, str]:
     records = list(_records())
     if not records:
         return {}
-    parts = [part for record, title, text in records for part in _kind(record, title, text)]
+    parts = [part for record, title, _, text in records for part in _kind(record, title, text)]
     found = {name: each for record, *_ in records for name, each in record["networks"].items()}
     text = page("Networks beside other runtimes", INTRODUCTION, HONEST, STARTS, STEPS, PICTURE, *parts, note=RUNS)
     return {"docs/network_races.md": text, "docs/network_roofline.svg": _picture(found)}
 
 
-def _records() -> Iterator[tuple[Mapping[str, Any], str, str]]:
-    """What was committed of each kind of networks: the run, and what the page says of the kind."""
+def _records() -> Iterator[tuple[Mapping[str, Any], str, str, str]]:
+    """What was committed of each kind of networks: the run, its title, the numbers, and what the page says of the kind."""
     kinds = (
-        ("whole_networks.json", "Transformers", TRANSFORMERS),
-        ("image_networks.json", "Networks of images", IMAGES),
+        ("whole_networks.json", "Transformers", "float32", TRANSFORMERS),
+        ("image_networks.json", "Networks of images", "float32", IMAGES),
+        ("quantized_networks.json", "Quantized networks", "int8", QUANTIZED),
     )
-    yield from ((record, title, text) for file, title, text in kinds if (record := read(file)) is not None)
+    yield from ((record, *said) for file, *said in kinds if (record := read(file)) is not None)
 
 
 def _kind(record: Mapping[str, Any], title: str, text: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from kernelgen.native.team import limited
 from kernelgen.tensor.bind import bind
 from kernelgen.tensor.dims import product
 from kernelgen.tensor.graph import Node, Value
-from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, MATMUL_INTEGER
 from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
 from kernelgen.tensor.types import Dim, evaluate
 
@@ -78,7 +78,7 @@ def flops(operators: Iterable[Node], sizes: Mapping[str, int]) -> int:
 
 def _terms(node: Node) -> Dim:
     """Of each sum of products."""
-    if node.op in (MATMUL, BATCH_MATMUL):
+    if node.op in (MATMUL, BATCH_MATMUL, MATMUL_INTEGER):
         return node.args[0].type.shape[-2 if node.attrs.get("transpose_a", False) else -1]
     if node.op is CONV2D:
         weights = node.args[1].type.shape

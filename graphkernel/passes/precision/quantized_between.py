@@ -5,6 +5,8 @@ Before and after::
     q = QuantizeLinear(x, s, z)             ==>    r = Round(RealDiv(x, s))
     y = DequantizeLinear(q, s, z)                  y = Mul(Minimum(Maximum(r, low - z), high - z), s)
 
+    y = (the same pair)(Reshape(y))         ==>    y = Reshape(y)          the numbers are rounded already
+
     d = DequantizeLinear(q, s, z)           ==>    d = Mul(Cast(Sub(Cast(q), z)), s)      q: made by a kernel
     y = Gather(DequantizeLinear(w, s), i)   ==>    y = Mul(Cast(Gather(w, i)), s)         w: a constant table
 
@@ -31,8 +33,10 @@ from graphkernel.passes.cluster import can_join
 from graphkernel.passes.named_fusion.written_quant import is_onnx, zero_point
 from graphkernel.passes.precision.quantization import FLOAT, dequantized
 from kernelgen.tensor.graph import LEAVES, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.elemwise import MAXIMUM, MINIMUM, MUL, REAL_DIV, ROUND
 from kernelgen.tensor.operators.indexing import GATHER
+from kernelgen.tensor.operators.shape import TRANSPOSE
 
 LIBRARY_STEPS = 3
 """A bias, one more tensor and an activation, which the library computes on integers behind a product."""
@@ -52,12 +56,15 @@ class Steps(NamedTuple):
 def quantized_between(graph: Graph, context: Context) -> Graph:
     """QuantizeLinear and DequantizeLinear by one constant scale, between operators that kernels hold, become arithmetic."""
     kernels = Kernels(context.options, _attentions(graph))
+    made: dict[Value, Steps] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept, builder = keep(node, args), Builder(origin=node.name)
         steps = _steps(node)
         if steps is not None and _is_between_kernels(graph, node, kernels):
-            result = rounded(args[0].node.args[0], steps, builder)
+            x = args[0].node.args[0]
+            result = x if made.get(_moved_from(x)) == steps else rounded(x, steps, builder)
+            made[_moved_from(result)] = steps
         elif steps is None and _is_read_by_kernels(graph, node, kernels):
             result = _read(kept, args[0], builder)
         elif is_own_gather(node) and _is_table(kept.args[0].node):
@@ -70,6 +77,13 @@ def quantized_between(graph: Graph, context: Context) -> Graph:
 
     result = graph.rebuild(rewrite)
     return result if result is graph else with_unique_labels(result)
+
+
+def _moved_from(x: Value) -> Value:
+    """Whose elements these are, all of them and no others."""
+    while x.node.op is TRANSPOSE or x.node.op.kind is Kind.RESHAPE:
+        x = x.node.args[0]
+    return x
 
 
 def _attentions(graph: Graph) -> frozenset[str]:

@@ -144,3 +144,25 @@ def attention(weights: str) -> Graph:
 def test_products_of_an_attention_are_those_of_kernels(result: str, left: int) -> None:
     given = attention(result)
     assert pairs(rewritten(given)) == left
+
+
+AGAIN = """c: f32[8, 8] = Transpose(d, perm=(1, 0))
+  q2: i8[8, 8] = Onnx(c, {scale}, z, attributes="[]", domain="", opset=21, op_type="QuantizeLinear", present=(1, 1, 1),
+    result_types=("i8[8, 8]",))
+  d2: f32[8, 8] = Onnx(q2, {scale}, z, attributes="[]", domain="", opset=21, op_type="DequantizeLinear",
+    present=(1, 1, 1), result_types=("f32[8, 8]",))
+  y: f32[8, 8] = Neg(d2)"""
+
+
+def test_what_is_rounded_already_is_not_rounded_again() -> None:
+    given = graph(scale=0.0731, zero=-3, after=AGAIN.format(scale="s"))
+    found = rewritten(given)
+    assert sum(node.op.name == "Round" for node in found.operators) == 1
+    x = np.random.default_rng(0).normal(0, 9, (8, 8)).astype(np.float32)
+    assert np.array_equal(evaluate(found, (x, x))[0], evaluate(given, (x, x))[0])
+
+
+def test_other_steps_round_again() -> None:
+    other = "const u: f32[] = [0.5]\n  " + AGAIN.format(scale="u")
+    found = rewritten(graph(scale=0.0731, after=other))
+    assert sum(node.op.name == "Round" for node in found.operators) == 2

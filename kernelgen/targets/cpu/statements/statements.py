@@ -54,7 +54,7 @@ def run(frames: Frames, statement: Statement) -> Frames:
     """
     match statement:
         case Let(name, value):
-            return tuple(frame.with_binding(name, expression(frame, value)) for frame in frames)
+            return tuple(frame.with_binding(name, expression(frame, value), value) for frame in frames)
         case Store():
             values = [expression(frame, statement.value) for frame in frames]
             for frame, value in zip(frames, values, strict=True):

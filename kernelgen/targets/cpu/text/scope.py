@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kernelgen.nest.nodes import Buffer, Expr, Index
+from kernelgen.nest.nodes import Buffer, Call, Expr, Index
 from kernelgen.targets.cpu.text.builder import Function
 from kernelgen.targets.cpu.text.host import Host
 from kernelgen.targets.cpu.text.values import Value
@@ -51,12 +51,14 @@ class Frame:
 
     ``streamed`` is the buffer to store past the caches, ``is_aligned`` says that its vectors are aligned here.
     ``mask`` holds the active lanes (None: all); ``guarded`` says that possibly none of them is.
+    ``calls`` are the functions that bindings were computed by.
     """
 
     function: Function
     variables: Mapping[str, Value]
     bindings: Mapping[str, Value]
     memory: Mapping[str, Memory]
+    calls: Mapping[str, Call] = field(default_factory=dict)
     nonnegative: frozenset[str] = frozenset()
     lanes: Lanes | None = None
     mask: Value | None = None
@@ -77,9 +79,10 @@ class Frame:
         nonnegative = self.nonnegative | {name} if is_nonnegative else self.nonnegative - {name}
         return replace(self, variables={**self.variables, name: value}, nonnegative=nonnegative)
 
-    def with_binding(self, name: str, value: Value) -> Frame:
-        """A frame in which a Let has been evaluated."""
-        return replace(self, bindings={**self.bindings, name: value})
+    def with_binding(self, name: str, value: Value, expr: Expr) -> Frame:
+        """A frame in which a Let has been evaluated, whose value is that of ``expr``."""
+        calls = {**self.calls, name: expr} if isinstance(expr, Call) else self.calls
+        return replace(self, bindings={**self.bindings, name: value}, calls=calls)
 
     def with_memory(self, memory: Memory) -> Frame:
         """A frame in which a buffer has its place."""
