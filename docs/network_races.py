@@ -76,7 +76,9 @@ def _records() -> Iterator[tuple[Mapping[str, Any], str, str, str]]:
         ("image_networks.json", "Networks of images", "float32", IMAGES),
         ("quantized_networks.json", "Quantized networks", "int8", QUANTIZED),
     )
-    yield from ((record, *said) for file, *said in kinds if (record := read(file)) is not None)
+    for file, title, numbers, text in kinds:
+        if (record := read(file)) is not None:
+            yield record, title, numbers, text
 
 
 def _kind(record: Mapping[str, Any], title: str, text: str) -> Iterator[str]:

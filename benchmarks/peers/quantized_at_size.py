@@ -5,7 +5,8 @@ quantized in three ways by onnxruntime's tools as they come: pairs of QuantizeLi
 on integers (``qoperator``), both with scales from a few random inputs, and rows quantized at run time (``dynamic``).
 The files are those that :mod:`benchmarks.whole_networks` reads.
 """
-# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUnknownParameterType=false
+# pyright: reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 
@@ -27,10 +28,17 @@ CALIBRATIONS = 4
 
 
 def bert_base() -> Made:
-    """The base size: 12 layers of 768, one text of 128 tokens."""
+    """The base size: 12 layers of 768, one text of 128 tokens.
+
+    Biases are drawn too: equal ones would be one constant, which cannot have two scales.
+    """
     from benchmarks.peers.transformers_at_size import encoder
 
-    return encoder(768, 12, 12, 3072)
+    network, inputs = encoder(768, 12, 12, 3072)
+    for name, weights in network.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(weights, std=0.02)
+    return network, inputs
 
 
 def resnet50() -> Made:

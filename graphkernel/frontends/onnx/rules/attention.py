@@ -47,21 +47,21 @@ def attention(call: OnnxCall) -> Results:
         return Declined("whether a query sees what was kept is said differently by different versions")
     own = call.attribute("q_num_heads", 0), call.attribute("kv_num_heads", 0), call.attribute("kv_num_heads", 0)
     given = zip((query, key, value), own, strict=True)
-    parts = [each if len(shape_of(each)) == 4 else _apart(each, count) for each, count in given]
+    parts = [each if len(shape_of(each)) == 4 else apart(each, count) for each, count in given]
     heads = _with_kept(parts, past_key, past_value)
-    shared = _Heads(heads.query, *(_for_each_query(each, heads.query) for each in (heads.key, heads.value)))
+    shared = _Heads(heads.query, *(for_each_query(each, heads.query) for each in (heads.key, heads.value)))
     added = mask
     if mask is not None and dtype(mask.dtype).name == "bool":
         added = ops.select(mask, np.asarray(0, np.float32), np.asarray(-np.inf, np.float32))
     found = _attended(call, shared, None, added, is_causal=bool(call.attribute("is_causal", 0)))
-    result = _apart(found, _known(shape_of(heads.query)[1])) if len(shape_of(query)) == 4 else found
+    result = apart(found, known_extent(shape_of(heads.query)[1])) if len(shape_of(query)) == 4 else found
     return [result, heads.key, heads.value][: call.results]
 
 
-def _for_each_query(x: Operand, query: Operand) -> Any:  # a Tensor
+def for_each_query(x: Operand, query: Operand) -> Any:  # a Tensor
     """Keys or values as often as heads of queries share them."""
     batch, own, rows, size = shape_of(x)
-    times = _known(shape_of(query)[1]) // _known(own)
+    times = known_extent(shape_of(query)[1]) // known_extent(own)
     if times == 1:
         return x
     spread = ops.broadcast_to(ops.expand_dims(x, 2), (batch, own, times, rows, size))
@@ -74,11 +74,11 @@ def joined_attention(call: OnnxCall) -> Results:
     x, weights, bias, mask, past, added, told = (call.operand(k) for k in range(7))
     if told is not None or call.attribute("do_rotary", 0) or call.attribute("past_present_share_buffer", 0):
         return Declined("a cache that is written in place, or rotary embeddings")
-    width = _known(shape_of(weights)[1])
+    width = known_extent(shape_of(weights)[1])
     product = ops.matmul(x, weights)
     product = product if bias is None else ops.add(product, bias)
     sizes = tuple(call.attribute("qkv_hidden_sizes") or [width // 3] * 3)
-    parts = [_apart(part, call.attribute("num_heads")) for part in ops.split(product, sizes, axis=2)]
+    parts = [apart(part, call.attribute("num_heads")) for part in ops.split(product, sizes, axis=2)]
     kept = (None, None) if past is None else (ops.gather(past, np.asarray(k), axis=0) for k in range(2))
     heads = _with_kept(parts, *kept)
     result = _attended(call, heads, mask, added, is_causal=bool(call.attribute("unidirectional", 0)))
@@ -99,21 +99,21 @@ def multi_head_attention(call: OnnxCall) -> Results:
     if bias is not None:
         if len(shape_of(key)) != 3:
             return Declined("a bias of keys with heads before rows")
-        sizes = [_known(shape_of(each)[-1]) for each in given]
+        sizes = [known_extent(shape_of(each)[-1]) for each in given]
         given = [ops.add(each, part) for each, part in zip(given, ops.split(bias, sizes, axis=0), strict=True)]
-    parts = [each if len(shape_of(each)) == 4 else _apart(each, heads) for each in given]
+    parts = [each if len(shape_of(each)) == 4 else apart(each, heads) for each in given]
     found = _with_kept(parts, past_key, past_value)
     result = _attended(call, found, mask, added, is_causal=bool(call.attribute("unidirectional", 0)))
     return result if isinstance(result, Declined) else [result, found.key, found.value][: call.results]
 
 
-def _apart(x: Operand, heads: int) -> Any:  # a Tensor
+def apart(x: Operand, heads: int) -> Any:  # a Tensor
     """[batch, rows, heads x size] with heads before rows."""
     batch, rows, width = shape_of(x)
-    return ops.transpose(ops.reshape(x, (batch, rows, heads, _known(width) // heads)), HEADS_FIRST)
+    return ops.transpose(ops.reshape(x, (batch, rows, heads, known_extent(width) // heads)), HEADS_FIRST)
 
 
-def _known(width: Dim) -> int:
+def known_extent(width: Dim) -> int:
     """An extent that must be a number. Raises TypeRuleError."""
     if not isinstance(width, int):
         raise TypeRuleError(f"heads of {width} elements")
@@ -132,7 +132,7 @@ def _with_kept(parts: list[Any], keys: Operand, values: Operand) -> _Heads:
 def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand, is_causal: bool) -> Any:  # or Declined
     """The softmax of scaled and masked scores times values, heads side by side."""
     batch, rows, _ = heads.shape
-    scale = call.attribute("scale", 0.0) or 1 / sqrt(_known(shape_of(heads.query)[3]))
+    scale = call.attribute("scale", 0.0) or 1 / sqrt(known_extent(shape_of(heads.query)[3]))
     scores = ops.mul(ops.matmul(heads.query, heads.key, transpose_b=True), scale)
     if mask is not None:
         is_there = _is_there(call, heads, mask)
@@ -187,20 +187,22 @@ def joined_rotary_embedding(call: OnnxCall) -> Results:
 
 
 def _rotated(call: OnnxCall, x: Operand, places: Operand, cosines: Operand, sines: Operand) -> Any:  # a Tensor
-    shape, turned = shape_of(x), _known(shape_of(cosines)[-1])
-    heads, width = call.attribute("num_heads", 0), _known(shape[-1])
+    shape, turned = shape_of(x), known_extent(shape_of(cosines)[-1])
+    heads, width = call.attribute("num_heads", 0), known_extent(shape[-1])
     size = width if len(shape) == 4 else width // heads if heads else 2 * turned
     apart = x if len(shape) == 4 else ops.reshape(x, (*shape[:2], width // size, size))
     angles = [table if places is None else ops.gather(table, places, axis=0) for table in (cosines, sines)]
     angles = [ops.expand_dims(each, 1 if len(shape) == 4 else 2) for each in angles]
-    found = _turned(apart, *angles, turned=turned, interleaved=bool(call.attribute("interleaved", 0)))
+    found = turned_pairs(apart, *angles, turned=turned, interleaved=bool(call.attribute("interleaved", 0)))
     return found if len(shape) == 4 else ops.reshape(found, shape)
 
 
-def _turned(x: Operand, cosine: Operand, sine: Operand, *, turned: int, interleaved: bool) -> Any:  # a Tensor
-    """Pairs lie side by side, or a half apart; what lies behind the last pair stays."""
+def turned_pairs(x: Operand, cosine: Operand, sine: Operand, *, turned: int, interleaved: bool) -> Any:  # a Tensor
+    """Pairs of ``x`` by angles of this ``cosine`` and ``sine``: ``interleaved`` ones lie side by side, others a half apart;
+    what lies behind the ``turned`` pairs stays.
+    """
     *around, width = shape_of(x)
-    size = _known(width)
+    size = known_extent(width)
     head, *rest = ops.split(x, (2 * turned, size - 2 * turned), axis=-1) if size > 2 * turned else (x,)
     if interleaved:
         pairs = ops.reshape(head, (*around, turned, 2))

@@ -14,6 +14,8 @@ from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, R
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.types import Category, Shape, dtype
 
+BYTE_BITS = 8
+
 
 @onnx_op("MatMul")
 def matmul(call: OnnxCall) -> Results:
@@ -78,8 +80,12 @@ def convolution(call: OnnxCall) -> Results:
 
 @onnx_op("MaxPool")
 def max_pool(call: OnnxCall) -> Results:
-    """One or two spatial axes, no indices."""
-    return _pooled(call, ops.max_pool)
+    """One or two spatial axes, no indices. The greatest of bytes is found among floats, which are the same numbers."""
+    of = dtype(call.operands[0].dtype)
+    if not of.is_integer or of.bits > BYTE_BITS:
+        return _pooled(call, ops.max_pool)
+    found = _pooled(replace(call, operands=(ops.cast(call.operands[0], dtype("float32")),)), ops.max_pool)
+    return found if isinstance(found, Declined) else ops.cast(found, of)
 
 
 @onnx_op("AveragePool")
