@@ -9,6 +9,8 @@ from benchmarks.case import Case, named
 from benchmarks.cases import CASES
 from benchmarks.cold import cold_times
 from benchmarks.contestants import limit, ours, peers
+from benchmarks.convolutions import CHAINS
+from benchmarks.convolutions import run as run_convolutions
 from benchmarks.machine import describe
 from benchmarks.measure import BATCH_SECONDS, Spread, interleaved
 from benchmarks.products import PRODUCTS
@@ -24,7 +26,8 @@ def run(names: Sequence[str], *, tiny: bool, with_peers: bool, rounds: int, cold
     """Measures the named cases (all when none is named), prints a table, returns the record."""
     products = tuple(product for product in PRODUCTS if product.name in names or not names)
     stored = tuple(product for product in STORED_PRODUCTS if product.name in names or not names)
-    others = [name for name in names if name not in {product.name for product in (*products, *stored)}]
+    chains = tuple(chain for chain in CHAINS if chain.name in names or not names)
+    others = [name for name in names if name not in {each.name for each in (*products, *stored, *chains)}]
     cases = named(CASES, others) if others or not names else ()
     records = {case.name: run_case(case, tiny=tiny, with_peers=with_peers, rounds=rounds) for case in cases}
     print(table(records))
@@ -36,6 +39,8 @@ def run(names: Sequence[str], *, tiny: bool, with_peers: bool, rounds: int, cold
         record["products"] = run_products(products, rounds=rounds, tiny=tiny)
     if stored:
         record["stored_products"] = run_stored_products(stored, rounds=rounds, tiny=tiny)
+    if chains:
+        record["convolutions"] = run_convolutions(chains, rounds=rounds, tiny=tiny)
     return record
 
 

@@ -12,6 +12,8 @@ import pytest
 from benchmarks.case import Case, named
 from benchmarks.cases import CASES
 from benchmarks.contestants import Contestant
+from benchmarks.convolutions import CHAINS, Chain
+from benchmarks.convolutions import run as run_convolutions
 from benchmarks.measure import interleaved, ratio
 from benchmarks.products import PRODUCTS
 from benchmarks.products import run as run_products
@@ -43,6 +45,12 @@ def test_products_run_and_agree_with_numpy() -> None:
     assert 0 < product["share_of_peak"] < 1
     assert product["contestants"]["ours"]["median"] > 0
     assert product["times_of_ours"]["onnxruntime"]["median"] > 0
+
+
+@pytest.mark.parametrize("chain", CHAINS[::4], ids=[chain.name for chain in CHAINS[::4]])
+def test_convolutions_run_and_agree_with_numpy(chain: Chain) -> None:
+    record = run_convolutions([chain], rounds=1, tiny=True)
+    assert record[chain.name]["gflops"] > 0
 
 
 @pytest.mark.parametrize("product", STORED_PRODUCTS[:4], ids=lambda product: product.name)
