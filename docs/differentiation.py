@@ -32,7 +32,7 @@ def step(w, b, x, labels):
     return value, ops.assign(w, w - 0.5 * dw), ops.assign(b, b - 0.5 * db)
 
 
-train = gk.jit(step)  # one executable; w and b are updated in place
+train = gk.jit(step)  # one executable; kernels write w and b where they lie
 w, b = np.zeros((8, 3), np.float32), np.zeros(3, np.float32)
 x = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32)
 labels = np.eye(3, dtype=np.float32)[np.arange(16) % 3]

@@ -21,6 +21,7 @@ from graphkernel.passes.base import LOGGER, Pass, Step, unchanged
 from graphkernel.passes.cluster import graph_kernel_cluster
 from graphkernel.passes.compact_tensor_liveness import compact_tensor_liveness
 from graphkernel.passes.cse import cse1, graph_kernel_cse
+from graphkernel.passes.effects.assign_in_place import assign_in_place
 from graphkernel.passes.effects.atomic_clean import atomic_clean
 from graphkernel.passes.effects.csr_atomic_add_process import csr_atomic_add_process
 from graphkernel.passes.effects.optimize_assign import optimize_assign
@@ -165,6 +166,8 @@ PIPELINE = (
          why="all kernels are known: those that leave the device idle are launched together"),
     Step(parallel_fusion, "combine", 20, level=3, when=on("cpu") & flag("enable_parallel_fusion"),
          why="where MindSpore leaves it out: kernels of less work than a call are called together"),
+    Step(assign_in_place, "combine", 21, level=1, when=on("cpu"),
+         why="all kernels are known, and kernels that write in place are launched alone"),
     Step(compact_tensor_liveness, "combine", 3, level=2, when=on("gpu", "ascend"),
          why="the last step that moves kernels; clearing memory early would keep it alive"),
 

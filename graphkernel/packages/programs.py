@@ -269,7 +269,7 @@ def _check(program: Program) -> None:
         raise ValueError("outputs in other slots than results")
     if not all(one < len(program.inputs) and other < len(program.outputs) for one, other in program.aliases):
         raise ValueError("an input or output beyond the last one")
-    if any(buffer.last >= len(program.steps) for buffer in program.buffers):
+    if any(buffer.last > len(program.steps) for buffer in program.buffers):
         raise ValueError("a buffer that outlives the steps")
 
 

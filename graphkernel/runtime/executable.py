@@ -14,12 +14,11 @@ import numpy as np
 
 from graphkernel.errors import InputError, PackageError, RuntimeFailure
 from graphkernel.runtime.failures import PASSED_ON, step_failure
-from graphkernel.runtime.inputs.arrays import Array
+from graphkernel.runtime.inputs.arrays import Array, apart
 from graphkernel.runtime.inputs.named_inputs import are_named, inputs_of_call
 from graphkernel.runtime.invocation import Frame, Layout, make_frame
 from graphkernel.runtime.memory import HOST, Memory
-from graphkernel.runtime.steps.program import Program
-from graphkernel.runtime.steps.steps import Slots
+from graphkernel.runtime.steps.program import Program, written_over
 from graphkernel.runtime.tables.native_run import WholeRun, run
 from kernelgen.errors import ArgumentError
 from kernelgen.native.team import limited
@@ -41,7 +40,8 @@ class Executable:
     """A compiled graph. ``exe(*arrays) -> tuple``: numpy gives numpy, a DLPack array gives arrays of its library.
 
     Inputs may be named, ``exe(x=x)`` or ``exe({"encoder/x": x})``: ``inputs`` and ``outputs`` tell names and types.
-    ``exe(x, out=(y,))`` writes into given arrays. Inputs that the graph assigns to are changed in place.
+    ``exe(x, out=(y,))`` writes into given arrays. Inputs that the graph assigns to are changed in place: their new content
+    is a result, which is the array that was given.
     Several threads may call at once: each call has a frame of its own. ``report`` tells what runs where, and why.
     A pickle holds the optimized graph; whoever reads it compiles that ``again``, mostly from kernels kept on disk.
     ``exe.save(path)`` writes all of it as a package, which ``graphkernel.load_compiled`` reads without a compiler.
@@ -76,6 +76,7 @@ class Executable:
         self._free: dict[Hashable, list[Frame]] = {}  # those that are one table, by shapes where these may differ
         self._has_symbols = any(given.type.symbols for given in program.inputs)
         self._slots = tuple(given.slot for given in program.inputs)
+        self._written_over = frozenset(written_over(program)) if self.memory.kind is np.ndarray else frozenset[int]()
         inputs = enumerate(given.type.dtype for given in program.inputs)
         self._objects = tuple(position for position, of in inputs if is_object(of))
         self._gives_objects = any(is_object(result.type.dtype) for result in program.results)
@@ -196,7 +197,7 @@ class Executable:
         try:
             if out is None:
                 out = (whole.make(),) if whole.make else whole.outputs()
-            elif out.__class__ is not tuple or len(out) != len(whole.makers):
+            elif out.__class__ is not tuple or len(out) != len(whole.makers) or self.program.aliases:
                 return None
             if self.threads is None:
                 whole.fast(*arrays, *out)
@@ -207,7 +208,7 @@ class Executable:
             return None
         finally:
             free.append(frame)
-        return cast("tuple[Any, ...]", out)
+        return whole.results(arrays, out) if self.program.aliases else cast("tuple[Any, ...]", out)
 
     def capture(self, *arrays: object) -> Any:  # a captured plan, where there are such
         """The plan as one CUDA graph. Raises ``RuntimeFailure``: this one does not run on a device."""
@@ -258,7 +259,8 @@ class Executable:
         if frame.whole is not None:
             return _run_whole(frame.whole, inputs, out)
         slots = frame.slots.copy()
-        for slot, array in zip(self._slots, inputs, strict=True):
+        given = apart(inputs, self._written_over) if self._written_over else inputs
+        for slot, array in zip(self._slots, given, strict=True):
             slots[slot] = array
         if out is not None:
             for slot, position in frame.results:
@@ -275,16 +277,18 @@ class Executable:
         except Exception as error:
             number = len(frame.actions) - 1 - length_hint(running)
             raise step_failure(self.plan.steps[frame.firsts[number]], error) from error
-        results = tuple([slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.program.outputs])
+        results = [slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.program.outputs]
+        self._store(results, inputs)
         if out is not None:
             _write_out(out, results)
-        self._write_aliases(inputs, slots)
-        return results
+        return tuple(results)
 
-    def _write_aliases(self, inputs: Sequence[Array], slots: Slots) -> None:
-        """Inputs that the graph assigns to take their new content, unless a kernel wrote it there."""
-        for position, output in self.program.aliases:
-            np.copyto(inputs[position], slots[self.program.outputs[output].slot])
+    def _store(self, results: list[Array], inputs: Sequence[Array]) -> None:
+        """Inputs that the graph assigns to take their new content, unless a kernel wrote it there, and are the results."""
+        for position, number in self.program.aliases:
+            if not np.may_share_memory(inputs[position], results[number]):
+                np.copyto(inputs[position], results[number])
+            results[number] = inputs[position]
 
     def _check_writeable(self, name: str, given: Sequence[Array]) -> None:
         """Refuses an input that the graph assigns to and that cannot be written; too few inputs are told of elsewhere."""
@@ -307,11 +311,12 @@ class Executable:
 
 def _run_whole(whole: WholeRun, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
     """Runs in a frame that is one table."""
-    wanted = out or [None] * len(whole.makers)
+    wanted = [None if out is None else out[number] for number in whole.made]
     pairs = zip(wanted, whole.makers, strict=True)
-    results = tuple([w if w is not None and _writable_apart(w, inputs) else make() for w, make in pairs])
-    run(whole.table, (*inputs, *results))
+    made = tuple([w if w is not None and _writable_apart(w, inputs) else make() for w, make in pairs])
+    run(whole.table, (*inputs, *made))
     whole.lookups.check()
+    results = whole.results(inputs, made)
     if out is not None:
         _write_out(out, results)
     return results

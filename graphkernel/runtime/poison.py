@@ -43,6 +43,7 @@ class PoisonedMemory(HostMemory):
             if not buffer.escapes and part.first <= buffer.first < part.last:
                 born[buffer.first - part.first].append(slots[buffer.slot])
                 dying[buffer.last - part.first].append(slots[buffer.slot])
+        born, dying = born[: len(actions)], dying[: len(actions)]  # what is stored behind the last step lives on
         return tuple(map(_between, actions, born, dying))
 
 
@@ -60,7 +61,7 @@ def _poisoned(array: Array, byte: int) -> Array:
 
 
 def _lists(part: Segment) -> list[list[Array]]:
-    return [[] for _ in range(part.first, part.last)]
+    return [[] for _ in range(part.first, part.last + 1)]
 
 
 def _between(action: Action, born: Sequence[Array], dying: Sequence[Array]) -> Action:

@@ -65,7 +65,7 @@ def broken(program: Program, frame: Frame) -> Iterator[tuple[str, str]]:
     if frame.whole is not None:
         table, count = frame.whole.table, len(program.inputs)
         before = {position: given.slot for position, given in enumerate(program.inputs)}
-        after = [(count + position, output.slot) for position, output in enumerate(program.outputs)]
+        after = [(count + place, program.outputs[number].slot) for place, number in enumerate(frame.whole.made)]
         after += [(position, program.outputs[output].slot) for position, output in program.aliases]
         yield from _Contents(table, frame.slots, kept).broken(program.steps, before, after)
     ends = (*frame.firsts[1:], len(program.steps)) if frame.actions else ()

@@ -27,6 +27,7 @@ from graphkernel.cluster.naming import Names, suffix_of
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import LEAVES, Alias, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.effects import ASSIGN
 from kernelgen.tensor.types import dtype
 
 PASS_NAME = "tensor_inplace"
@@ -101,7 +102,7 @@ def _aliases(node: Node, body: Graph, ends: _Ends) -> Iterator[Alias]:
             or value in body.outputs[:output]
         ):
             continue
-        fits = (i for i in free if i not in taken and node.args[i].type == value.type and _is_read_evenly(body, i))
+        fits = (i for i in free if i not in taken and node.args[i].type == value.type and is_read_evenly(body, i))
         position = next(fits, None)
         if position is not None:
             taken.add(position)
@@ -116,15 +117,18 @@ def _is_simple(body: Graph) -> bool:
     )
 
 
-def _is_read_evenly(body: Graph, position: int) -> bool:
-    """Whether every operator reads the operand at the point that it computes, so that a written element is not read again."""
+def is_read_evenly(body: Graph, position: int) -> bool:
+    """Whether every operator reads the operand at the point that it computes, so that a written element is not read again.
+
+    An Assign reads nothing of its target.
+    """
     operand = body.inputs[position]
     readers = body.users.get(operand.node, ())
     return operand not in body.outputs and all(
         reader.op.kind is Kind.ELEMWISE and spread_of_operand(reader, index) is None
         for reader in readers
         for index, arg in enumerate(reader.args)
-        if arg == operand
+        if arg == operand and not (reader.op is ASSIGN and index == 0)
     )
 
 

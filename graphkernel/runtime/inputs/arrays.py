@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,27 @@ def to_numpy(given: object, name: str) -> Array:
     if isinstance(given, PLAIN) or any(hasattr(given, p) for p in PROTOCOLS):
         return np.asarray(given)
     raise InputError(f"input {name}: {type(given).__name__} is no array; give numpy, DLPack or __array_interface__")
+
+
+def apart(arrays: Sequence[Array], written: Collection[int]) -> Sequence[Array]:
+    """The arrays, of which those that share a byte with one of the ``written`` positions are copies.
+
+    Raises ``InputError`` where two that are written do.
+    """
+    found = list(arrays)
+    ends = sorted(
+        (*np.lib.array_utils.byte_bounds(array), position) for position, array in enumerate(arrays) if array.size
+    )
+    for number, (_, stop, position) in enumerate(ends):
+        for start, _, other in ends[number + 1 :]:
+            if start >= stop:
+                break
+            if position in written and other in written:
+                raise InputError(f"inputs {position} and {other} are both assigned to and share memory; give copies")
+            if position in written or other in written:
+                copied = other if position in written else position
+                found[copied] = arrays[copied].copy()
+    return found
 
 
 def layout_of(given: Any, name: str) -> tuple[tuple[int, ...], str]:

@@ -6,12 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphkernel.passes.shape.shape_values import extents_in
+from graphkernel.runtime.plan.late_writes import with_late_writes
 from graphkernel.runtime.plan.make_steps import CompiledKernel, StepMaker
 from graphkernel.runtime.plan.segments import segments_of
-from graphkernel.runtime.plan.storage import buffers_of, memory_roots, outputs_of, protected
+from graphkernel.runtime.plan.storage import buffers_of, outputs_of, protected
 from graphkernel.runtime.plan.waits import with_waits
 from graphkernel.runtime.steps.host import HostLibrary
-from graphkernel.runtime.steps.program import Buffer, Extents, Held, Named, Number, Output, Program, Segment
+from graphkernel.runtime.steps.program import (
+    Buffer,
+    Extents,
+    Held,
+    Named,
+    Number,
+    Output,
+    Program,
+    Segment,
+    memory_roots,
+)
 from graphkernel.runtime.steps.steps import Step
 from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.graph import Graph, Node, Value
@@ -99,6 +110,7 @@ def make_plan(graph: Graph, kernels: Mapping[Node, CompiledKernel], library: Hos
     steps = maker.steps()
     while maker.is_stale:
         steps = maker.steps()
+    steps = with_late_writes(steps, {slots[value] for value in graph.inputs})
     steps = protected(graph, with_waits(steps), slots)
     roots = memory_roots(steps)
     segments = segments_of(steps, slots, maker.told, maker.places)

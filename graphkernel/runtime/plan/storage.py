@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
-from graphkernel.runtime.steps.program import Buffer, Output, Segment
+from graphkernel.runtime.steps.program import Buffer, Output, Segment, memory_behind
 from graphkernel.runtime.steps.steps import KernelStep, Step, ViewStep
 from kernelgen.tensor.graph import Graph, Value
 
@@ -58,7 +58,7 @@ class _Memory:
 
     def advance(self, step: Step) -> None:
         """Behind the step."""
-        for slot, root in _memory(step, self.roots).items():
+        for slot, root in memory_behind(step, self.roots).items():
             self.roots[slot] = root
             if root == slot:
                 self.writable.add(slot)
@@ -73,39 +73,23 @@ class _Memory:
         return self.roots.get(slot, slot)
 
 
-def _memory(step: Step, roots: Mapping[int, int]) -> dict[int, int]:
-    """For each slot that a step fills the slot whose memory it is: of an operand, or its own."""
-    if isinstance(step, ViewStep):
-        return {slot: roots.get(step.inputs[0], step.inputs[0]) for slot in step.outputs}
-    memory = {slot: slot for slot in step.outputs}
-    if isinstance(step, KernelStep):
-        shared = {slot: step.inputs[position] for slot, position in step.stored if position not in step.private}
-        memory.update((slot, roots.get(operand, operand)) for slot, operand in shared.items())
-    return memory
-
-
-def memory_roots(steps: Sequence[Step]) -> dict[int, int]:
-    """For each slot that a step fills, the slot whose memory it is: views and updates lie in the memory of their operand."""
-    roots: dict[int, int] = {}
-    for step in steps:
-        roots.update(_memory(step, roots))
-    return roots
-
-
 def outputs_of(
     graph: Graph, steps: Sequence[Step], slots: Mapping[Value, int], roots: Mapping[int, int]
 ) -> tuple[Output, ...]:
     """Where the results of ``graph`` are, and which are copied: those in memory that no step made, or that an earlier
-    one was given.
+    one was given. One that the graph assigns to an input may lie there already; others are stored there behind all steps.
 
     ``steps`` are those of the plan, ``slots`` the number of each value, ``roots`` the slot in whose memory each lies.
     """
     made = {slot for step in steps for slot in step.outputs if roots[slot] == slot}  # not what follows from shapes
+    assigned = {alias.output: slots[graph.inputs[alias.input]] for alias in graph.aliases}
     found: list[Output] = []
-    for value in graph.outputs:
-        root = roots.get(slots[value])
-        found.append(Output(slots[value], root not in made))
-        made.discard(root if root is not None else -1)  # given away: the next output in this memory is copied
+    for number, value in enumerate(graph.outputs):
+        slot = slots[value]
+        root = roots.get(slot, slot)
+        found.append(Output(slot, root not in made and root != assigned.get(number)))
+        if number not in assigned:
+            made.discard(root)  # given away: the next output in this memory is copied
     return tuple(found)
 
 
@@ -126,7 +110,10 @@ def buffers_of(
     last = dict(first)
     for number, step in enumerate(steps):
         last.update({roots.get(slot, slot): number for slot in step.inputs})
-    outside = {roots.get(slots[value]) for value in graph.outputs}
+    assigned = {alias.output for alias in graph.aliases}
+    stored = {roots.get(slots[graph.outputs[number]]) for number in assigned}  # behind the last step
+    last.update((slot, len(steps)) for slot in first if slot in stored)
+    outside = {roots.get(slots[value]) for number, value in enumerate(graph.outputs) if number not in assigned}
     outside |= {slot for slot in first for each in segments if first[slot] < each.first <= last[slot]}
     kernels = {
         number

@@ -34,7 +34,8 @@ INVARIANTS: dict[str, str] = {
     "P8": "results that the graph puts into an operand lie in its memory, or in that of its copy",
     "P9": "each array that a step writes into is there, once, from that step to the last that reads its memory",
     "P10": "memory of outputs is not reused",
-    "P11": "outputs are written, each in memory that is no input's, no constant's and no other output's, or copied",
+    "P11": "outputs are written, each in memory that is no input's, no constant's and no other output's, or copied; one that "
+    "the graph assigns to an input may lie there",
     "P12": "arrays that live at one time share no byte",
     "P13": "what is computed before a call needs shapes, constants and what was computed before it only",
     "P14": "segments follow each other; what their steps are told is known from the inputs or read off what is there before",
@@ -120,8 +121,11 @@ class _Run:
         self.under_way: dict[int, CollectiveStep] = {}
         self.ahead: dict[int, KernelStep] = {}
         assigned = {alias.input for alias in plan.graph.aliases}
+        self.assigned: dict[int, _Memory] = {}
         for position, slot in enumerate(plan.inputs):
             self._put(slot, _Memory(writable=position in assigned, made=False))
+        for alias in plan.graph.aliases:
+            self.assigned[alias.output] = self.memory[plan.inputs[alias.input]]
         for value in plan.constants:
             self._put(plan.slots.get(value, -1), _Memory(writable=False, made=False))
         for held in plan.prepared:
@@ -242,16 +246,20 @@ class _Run:
         wanted = tuple(self.plan.slots.get(value, -1) for value in self.plan.graph.outputs)
         if tuple(output.slot for output in self.plan.outputs) != wanted:
             yield "P11", "the outputs are not those of the graph"
-        for output in self.plan.outputs:
-            memory = self.memory.get(output.slot)
+        for number, output in enumerate(self.plan.outputs):
+            memory, target = self.memory.get(output.slot), self.assigned.get(number)
             if memory is None:
                 yield "P11", f"output {self._name(output.slot)} is never written"
                 continue
             if output.slot not in memory.fresh:
                 yield "P7", f"output {self._name(output.slot)} was written over"
-            if not output.copy and (not memory.made or memory.is_given):
+            taken = memory.is_given and target is None
+            if not output.copy and memory is not target and (not memory.made or taken):
                 yield "P11", f"output {self._name(output.slot)} lies in memory of somebody else"
-            memory.is_given = True
+            if target is None:
+                memory.is_given = True
+            else:  # it is stored behind the last step
+                memory.last_read = len(self.plan.steps)
 
     def broken_buffers(self) -> Iterator[tuple[str, str]]:
         """What is wrong with the arrays that steps write into."""

@@ -5,12 +5,12 @@ A package holds it as it is, so whoever loads one runs without the graph, the pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphkernel.runtime.steps.steps import Step
+from graphkernel.runtime.steps.steps import KernelStep, Step, ViewStep
 from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.bind import concrete_shape
 from kernelgen.tensor.derived import Derived
@@ -72,6 +72,8 @@ class Segment(NamedTuple):
 class Buffer(NamedTuple):
     """Slot ``slot`` needs memory from step ``first`` to step ``last``; ``name`` is the label of what makes its content.
 
+    What is stored into an input behind all steps is needed by one more than there are.
+
     ``escapes`` when it is no part of a segment's arena: an output lies in it, or a later segment reads it.
     ``made_by_kernel``: all that its kernel writes escapes, so the kernel may make the arrays itself.
     """
@@ -124,3 +126,35 @@ class Program(NamedTuple):
     def kinds(self) -> list[tuple[str, TensorType]]:
         """Name and type of each input."""
         return [(name, of) for name, of, _ in self.inputs]
+
+
+def memory_roots(steps: Sequence[Step]) -> dict[int, int]:
+    """For each slot that a step fills, the slot whose memory it is: views and updates lie in the memory of their operand."""
+    roots: dict[int, int] = {}
+    for step in steps:
+        roots.update(memory_behind(step, roots))
+    return roots
+
+
+def written_over(program: Program) -> tuple[int, ...]:
+    """The positions of the inputs that steps write over, while others may still be read."""
+    roots = memory_roots(program.steps)
+    over = {
+        roots[slot]
+        for step in program.steps
+        if isinstance(step, KernelStep)
+        for slot, position in step.stored
+        if position not in step.private
+    }
+    return tuple(position for position, given in enumerate(program.inputs) if given.slot in over)
+
+
+def memory_behind(step: Step, roots: Mapping[int, int]) -> dict[int, int]:
+    """For each slot that a step fills the slot whose memory it is: of an operand, or its own."""
+    if isinstance(step, ViewStep):
+        return {slot: roots.get(step.inputs[0], step.inputs[0]) for slot in step.outputs}
+    memory = {slot: slot for slot in step.outputs}
+    if isinstance(step, KernelStep):
+        shared = {slot: step.inputs[position] for slot, position in step.stored if position not in step.private}
+        memory.update((slot, roots.get(operand, operand)) for slot, operand in shared.items())
+    return memory

@@ -65,14 +65,18 @@ class NativeRun:
 
 
 class WholeRun:
-    """A graph of kernels: the table takes the graph's inputs, then its outputs.
+    """A graph of kernels: the table takes the graph's inputs, then the outputs that it assigns to no input.
 
     ``fast(*inputs, *outputs)`` checks and runs, and raises ArgumentError where an array does not fit. ``make`` makes the
-    output where there is one.
+    output where there is one. ``sources`` says of each result which of these arrays it is, ``made`` which results are made.
     """
 
-    def __init__(self, table: Table, makers: tuple[Callable[[], Array], ...], lookups: Lookups) -> None:
-        self.table, self.makers, self.lookups = table, makers, lookups
+    def __init__(
+        self, table: Table, makers: tuple[Callable[[], Array], ...], lookups: Lookups, sources: tuple[int, ...]
+    ) -> None:
+        self.table, self.makers, self.lookups, self.sources = table, makers, lookups, sources
+        inputs = len(table.given) - len(makers)
+        self.made = tuple(number for number, source in enumerate(sources) if source >= inputs)
         self.is_fast = self.table.fast is not None
         fast = self.table.fast or self.table.run_unchecked
         self.fast: Callable[..., None] = _checking(fast, self.lookups) if self.lookups else fast
@@ -81,6 +85,11 @@ class WholeRun:
     def outputs(self) -> tuple[Array, ...]:
         """New arrays for the outputs."""
         return tuple([make() for make in self.makers])
+
+    def results(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
+        """What a call gives back, of what it was given and what it made."""
+        arrays = (*inputs, *outputs)
+        return tuple([arrays[source] for source in self.sources])
 
 
 def _checking(run: Callable[..., None], lookups: Lookups) -> Callable[..., None]:
@@ -157,18 +166,23 @@ def whole_run(program: Program, slots: Slots, symbols: Mapping[str, int], facts:
     """The run of a program all of whose steps are kernels and views. Outputs and assigned inputs are copied to at the end."""
     maker = _table_maker(program.steps, slots, symbols, facts)
     inputs = [cast("Given", maker.place(slot, of.dtype)) for _, of, slot in program.inputs]
-    outputs = [_output(maker, *pair) for pair in zip(program.outputs, program.results, strict=True)]
-    for position, number in program.aliases:
+    assigned = {number: position for position, number in program.aliases}
+    ends = list(zip(program.outputs, program.results, strict=True))
+    aside = {number: _output(maker, *end) for number, end in enumerate(ends) if number not in assigned or end[0].copy}
+    for number, position in assigned.items():
         slot, of = program.outputs[number].slot, program.results[number].type.dtype
-        maker.copy(program.inputs[position].name, inputs[position], maker.place(slot, of), maker.size(slot, of))
-    named = zip((*inputs, *outputs), (*program.inputs, *program.results), strict=True)
+        source = aside.pop(number, None) or maker.place(slot, of)
+        maker.copy(program.inputs[position].name, inputs[position], source, maker.size(slot, of))
+    outputs, made = list(aside.values()), list(aside)
+    named = zip((*inputs, *outputs), (*program.inputs, *(program.results[number] for number in made)), strict=True)
     order = [(at.position, Argument(n, of.dtype, concrete_shape(of.shape, symbols), False)) for at, (n, of, _) in named]
     table = maker.table(order)
     by_kernels = {buffer.slot for buffer in program.buffers if buffer.made_by_kernel}
     slots_of = [maker.given[place.position].slot for place in outputs]
     makers = zip(table.given[len(inputs) :], slots_of, strict=True)
-    made = tuple(_maker(argument, slot not in by_kernels, is_only=not symbols) for argument, slot in makers)
-    return WholeRun(table, made, maker.lookups)
+    given = tuple(_maker(argument, slot not in by_kernels, is_only=not symbols) for argument, slot in makers)
+    places = assigned | {number: len(inputs) + place for place, number in enumerate(made)}
+    return WholeRun(table, given, maker.lookups, tuple(places[number] for number in range(len(ends))))
 
 
 def _output(maker: TableMaker, output: Output, result: Named) -> Given:

@@ -79,7 +79,7 @@ FAULTS = {
 def mutants(frame: Frame, fault: str) -> Iterator[Frame]:
     if frame.whole is not None:
         for table in FAULTS[fault][0](frame.whole.table):
-            yield frame._replace(whole=WholeRun(table, frame.whole.makers, frame.whole.lookups))
+            yield frame._replace(whole=WholeRun(table, frame.whole.makers, frame.whole.lookups, frame.whole.sources))
     for number, action in enumerate(frame.actions):
         if isinstance(action, NativeRun):
             for table in FAULTS[fault][0](action.table):
