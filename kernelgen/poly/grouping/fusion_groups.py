@@ -13,7 +13,7 @@ ordered statement keeps a group of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -44,18 +44,13 @@ class _Group:
         if statement.accumulations:
             self.kept.add(_kept_dims(statement))
 
-    def takes(self, statement: Statement) -> bool:
-        """Same box, something in common (an operand or a result), and no reductions that run over different dims.
+    def takes(self, statement: Statement, near: frozenset[str]) -> bool:
+        """Same box, something in common (an operand or a result, or what is ``near``), and no reductions over different dims.
 
         A row sum and a column sum of one box have no loop in common that could run in parallel, unless partial results
         give them one.
         """
-        if (
-            box(statement) != self.box
-            or statement.ordered
-            or self.ordered
-            or self.touched.isdisjoint(statement.touched)
-        ):
+        if box(statement) != self.box or statement.ordered or self.ordered or self.touched.isdisjoint(near):
             return False
         if not statement.accumulations or not self.kept or _kept_dims(statement) in self.kept:
             return True
@@ -73,12 +68,12 @@ def partition(statements: Sequence[Statement], partials: Partials, anywhere: Abs
     writers: dict[str, list[Statement]] = {}
     readers: dict[str, list[Statement]] = {}
     behind: dict[str, int] = {}
-    for statement in statements:
+    for statement, near in _beside_readers(statements):
         again = {name: behind[name] for name in anywhere & statement.touched if name in behind}
         earliest = max(_after_writers(statement, writers, number, again), _after_readers(statement, readers, number))
         if (made := effect(statement)).buffer.name in anywhere:
             behind[made.buffer.name] = _behind(statement, writers, number, again)
-        home = next((g for g in range(earliest, len(groups)) if groups[g].takes(statement)), len(groups))
+        home = next((g for g in range(earliest, len(groups)) if groups[g].takes(statement, near)), len(groups))
         if home == len(groups):
             groups.append(_Group(box(statement), statement.ordered, partials))
         groups[home].add(statement)
@@ -87,6 +82,30 @@ def partition(statements: Sequence[Statement], partials: Partials, anywhere: Abs
             for name in dict.fromkeys(access.buffer.name for access in accesses):
                 index.setdefault(name, []).append(statement)
     return tuple(tuple(each.members) for each in groups)
+
+
+def _beside_readers(statements: Sequence[Statement]) -> list[tuple[Statement, frozenset[str]]]:
+    """The statements, each with the buffers that it touches; what is made of an updated buffer stands beside its first reader.
+
+    Nobody computes it again behind the update, so that a group of its own would store it. It moves past statements that do
+    not read it, and past no update of what it reads; with the buffers of its reader it joins that one's group.
+    """
+    found: list[tuple[Statement, frozenset[str]]] = []
+    for statement in reversed(statements):
+        olds = {read.buffer.name for read in statement.reads if read.buffer.space is Space.INOUT}
+        made = effect(statement).buffer
+        place = 0
+        if olds and made.space is Space.WORKSPACE and not statement.ordered and not statement.accumulations:
+            stops = (k for k, (other, _) in enumerate(found) if made.name in other.touched or _updates(other, olds))
+            place = next(stops, 0)
+        reads_it = bool(found) and made.name in found[place][0].touched and bool(olds)
+        near = statement.touched | found[place][0].touched if reads_it else statement.touched
+        found.insert(place, (statement, frozenset(near)))
+    return found
+
+
+def _updates(statement: Statement, names: Collection[str]) -> bool:
+    return any(write.buffer.name in names for write in statement.writes)
 
 
 def effect(statement: Statement) -> Store | Accumulate:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import graphkernel as gk
+import kernelgen
 from graphkernel import ops
 from graphkernel.errors import VerifyError
+from graphkernel.handoff import to_desc
 from graphkernel.ops import Tensor
 from graphkernel.passes.effects.assign_in_place import assign_in_place
 from graphkernel.runtime.plan import plan as planning
@@ -73,8 +75,14 @@ def both_moments(w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     return ops.assign(w, w - first / (ops.sqrt(ops.abs(second)) + 1.0)), ops.reduce_sum(w)
 
 
+def crossed(w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Each is updated with what the other one was."""
+    old = 2.0 * x
+    return ops.assign(x, x - 3.0 * w + ops.matmul(y, y)), ops.assign(w, w + old), ops.assign(y, ops.exp(-old) * y)
+
+
 PROGRAMS = (
-    written_first, old_and_new, old_returned, old_as_a_view, read_unevenly, not_read, swapped, rotated, both_moments
+    written_first, old_and_new, old_returned, old_as_a_view, read_unevenly, not_read, swapped, rotated, both_moments, crossed
 )  # fmt: skip
 IN_PLACE = {"written_first": 1, "not_read": 1, "both_moments": 2}
 """How many results need no copy anywhere; the third of the last one is a factor of the product in its kernel."""
@@ -148,6 +156,20 @@ def test_one_kernel_reads_no_other_element_than_it_writes() -> None:
     wanted = w.T + x
     gk.compile(marked, opt_level=0)(w, x)
     np.testing.assert_array_equal(w, wanted)
+
+
+def test_what_is_made_of_an_updated_input_is_not_stored() -> None:
+    """``0.9 * m`` stands beside the sum that reads it: the only temporary of the kernel is the product."""
+
+    def step(w: Tensor, m: Tensor, v: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        gradient = ops.matmul(x, y, transpose_a=True)
+        return ops.adam_weight_decay(w, m, v, 1e-3, 0.9, 0.999, 1e-6, 0.01, gradient)
+
+    (kernel,) = gk.optimize(gk.trace(step, *[SQUARE] * 5)).operators
+    assert kernel.body is not None
+    assert len(kernel.body.aliases) == 3
+    nest = kernelgen.compile(to_desc(kernel), target="cpu").stages["loops"]
+    assert str(nest).count("workspace") == 1
 
 
 def test_one_array_for_two_inputs() -> None:
