@@ -21,6 +21,7 @@ from graphkernel.cluster.cost import byte_size, human
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.cluster.liveness import memories
 from graphkernel.cluster.naming import Names, suffix_of
+from graphkernel.cluster.own_products import prepared_operands
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.effects.tensor_inplace import is_read_evenly
 from kernelgen.tensor.attrs import Attrs
@@ -57,12 +58,16 @@ def assign_in_place(graph: Graph, context: Context) -> Graph:
 
 
 def _assigned(graph: Graph) -> dict[Node, dict[int, Value]]:
-    """For each kernel that writes nothing in place so far: which of its results are assigned, and to which inputs."""
+    """For each kernel that writes nothing in place so far: which of its results are assigned, and to which inputs.
+
+    Kernels whose weights are laid out before all calls write nothing in place.
+    """
     found: dict[Node, dict[int, Value]] = {}
     for alias in graph.aliases:
         result = graph.outputs[alias.output]
         node = result.node
-        if node.body is not None and not node.body.aliases and "composite_type" not in node.attrs:
+        is_free = node.body is not None and not node.body.aliases and "composite_type" not in node.attrs
+        if is_free and not prepared_operands(node):
             found.setdefault(node, {}).setdefault(result.index, graph.inputs[alias.input])
     return found
 

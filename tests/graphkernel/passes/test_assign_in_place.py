@@ -11,6 +11,7 @@ import pytest
 import graphkernel as gk
 import kernelgen
 from graphkernel import ops
+from graphkernel.cluster.own_products import prepared_operands
 from graphkernel.errors import VerifyError
 from graphkernel.handoff import to_desc
 from graphkernel.ops import Tensor
@@ -170,6 +171,13 @@ def test_what_is_made_of_an_updated_input_is_not_stored() -> None:
     assert len(kernel.body.aliases) == 3
     nest = kernelgen.compile(to_desc(kernel), target="cpu").stages["loops"]
     assert str(nest).count("workspace") == 1
+
+
+def test_weights_that_are_laid_out_before_calls_stay_so() -> None:
+    weights = np.random.default_rng(1).standard_normal((SIDE, SIDE)).astype(np.float32)
+    graph = gk.trace(lambda w, x, y: ops.assign(w, w + ops.matmul(x, weights) * y), SQUARE, SQUARE, SQUARE)
+    assert [prepared_operands(node) for node in gk.optimize(graph).operators if node.body is not None] != [()]
+    assert holds(graph, gk.compile(graph))
 
 
 def test_one_array_for_two_inputs() -> None:
