@@ -42,6 +42,7 @@ REASONS: Mapping[str, str] = {
     "cast-moved": "an operator that does not care about the data type runs on the narrower one",
     "transforms-reduced": "another format needs fewer transposes or reshapes",
     "absorbed-cast": "the product takes the bias as it was before it was rounded",
+    "turned-factor": "the product reads rows of a factor that is turned round first",
     "absorbed-transpose": "the product reads the operand transposed",
     "idiom-recognised": "several operators are one that has a name",
     "cloned": "each user has its own copy of an operator that costs nothing",

@@ -34,6 +34,7 @@ from graphkernel.passes.floatstatus_fusion import floatstatus_fusion
 from graphkernel.passes.fold import constant_folding
 from graphkernel.passes.format.to_nhwc_format import to_nhwc_format
 from graphkernel.passes.format.transform_op_optimizer import transform_op_optimizer
+from graphkernel.passes.format.turned_factors import turned_factors
 from graphkernel.passes.format.winograd import winograd
 from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
 from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
@@ -122,6 +123,8 @@ PIPELINE = (
          why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
     Step(quotients_behind_products, "cluster", 33, level=2, when=on("cpu"),
          why="both products of an attention are kernels of ours, and what is between them is basic"),
+    Step(turned_factors, "cluster", 34, level=2, when=on("cpu"),
+         why="it is known which products are kernels of ours"),
     Step(graph_kernel_cluster, "cluster", 4, level=1, why="clusters as large as can be leave the splitter all choices"),
     Step(eliminate_redundant_output, "cluster", 6, level=1, why="later steps must not keep alive what nobody uses"),
 

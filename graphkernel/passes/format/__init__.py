@@ -1,5 +1,5 @@
 """The passes transform_op_optimizer, to_nhwc_format and winograd: which format each tensor has, and what convolutions read.
 
 Reading order: format_kinds, format_regions, minimum_cut, format_cut, transform_op_optimizer; layouts, convolutions_last,
-channels_last, image_regions, to_nhwc_format; winograd.
+channels_last, image_regions, to_nhwc_format; winograd; turned_factors (of products).
 """
