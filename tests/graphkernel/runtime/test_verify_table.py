@@ -71,7 +71,7 @@ FAULTS = {
     "a step moved": (steps_moved, {"T1", "T2", "T5"}),
     "a step left out": (steps_left_out, {"T1", "T2", "T5"}),
     "another place": (other_places, {"T2", "T3", "T4", "T5", "T6"}),
-    "memory shared": (memory_shared, {"T2", "T3"}),
+    "memory shared": (memory_shared, {"T2", "T3", "T5"}),
     "written unchecked": (not_checked, {"T6"}),
 }
 
