@@ -1,6 +1,6 @@
-"""``typing.NamedTuple`` in a third of the time: the types of fields stay texts, which typing would compile one by one.
+"""``typing.NamedTuple`` in half of the time: the types of fields stay texts, which typing would compile one by one.
 
-A process that runs a package makes forty such classes; by typing they take as long as a third of all our imports.
+A process that runs a package makes forty such classes, which by typing take a fifth of the time of all our imports.
 """
 
 from __future__ import annotations
