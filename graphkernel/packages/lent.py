@@ -30,7 +30,7 @@ def weights_of(package: PackageReader, elsewhere: Weights) -> Weights:
 def opening(
     package: PackageReader, manifest: Manifest, weights: Weights, threads: int | None
 ) -> Meanwhile[Sequence[Session]]:
-    """The sessions of a package's regions, which run on ``threads``, as they are opened on a thread.
+    """The sessions of a package's regions by its ``manifest``, on ``threads`` when they run, as they are opened on a thread.
 
     The result raises PackageError for regions whose models or weights are missing or damaged, and RuntimeFailure where
     onnxruntime declines.

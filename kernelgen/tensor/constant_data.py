@@ -51,7 +51,9 @@ class ConstantData:
         if self.array is None:
             return self.digest
         flat = self.array.reshape(-1)
-        return self.array.dtype.str, self.array.shape, flat[:ENDS].tobytes(), flat[-ENDS:].tobytes()
+        ends = flat[:ENDS].tobytes(), flat[-ENDS:].tobytes()
+        let_go(self.array)  # the system may have brought megabytes around them
+        return self.array.dtype.str, self.array.shape, *ends
 
     def __eq__(self, other: object) -> bool:
         if self is other:

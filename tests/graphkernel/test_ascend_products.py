@@ -75,7 +75,7 @@ def _size(dim: object) -> int:
         ("scores", "--disable_fusion_pattern=matmul_rows"),
         ("reshape", "--disable_cluster_ops=Reshape"),
         ("slice", "--disable_cluster_ops=StridedSlice"),
-        ("slice", "--disable_fusion_pattern=slice"),
+        ("slice", "--disable_fusion_pattern=slice,stencil"),
     ],
 )
 def test_flags_take_it_apart(name: str, flags: str) -> None:

@@ -62,6 +62,14 @@ CASES = {
         + "".join(f"  {y}: f32[1, 32, 64, 64] = Conv2D({x}, w, pad=(1, 1, 1, 1))\n" for x, y in ("xa", "ab", "by")), ""
     ),
     "own-gather": ("x: f32[100, 8], i: i64[4]", "y: f32[4, 8] = Gather(x, i, axis=0)", ""),
+    "behind-product": (
+        "q: f32[2, 12, 16], k: f32[2, 16, 40], v: f32[2, 40, 16]",
+        "s: f32[2, 12, 40] = BatchMatMul(q, k, transpose_a=False, transpose_b=False)\n"
+        "  m: f32[2, 12, 1] = ReduceMax(s, axis=(2,), keep_dims=True)\n  d: f32[2, 12, 40] = Sub(s, m)\n"
+        "  e: f32[2, 12, 40] = Exp(d)\n  t: f32[2, 12, 1] = ReduceSum(e, axis=(2,), keep_dims=True)\n"
+        "  p: f32[2, 12, 40] = RealDiv(e, t)\n"
+        "  y: f32[2, 12, 16] = BatchMatMul(p, v, transpose_a=False, transpose_b=False)", ""
+    ),
     "by-rows": (
         "x: f32[64, 32], w: f32[32, 16]",
         "s: f32[64, 16], o: bool[0] = MatMulAllReduce(x, w, rank_size=2)\n  y: f32[64, 16] = Exp(s)", ""

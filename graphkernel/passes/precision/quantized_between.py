@@ -141,7 +141,7 @@ def _is_table(node: Node) -> bool:
 
 
 def rounded(x: Value, steps: Steps, builder: Builder) -> Value:
-    """The nearest of the steps, as onnxruntime finds it: by a division, and to even halfway."""
+    """The nearest of the ``steps`` to ``x``, as onnxruntime finds it: by a division, and to even halfway (into ``builder``)."""
     scale = builder.constant(steps.scale)
     nearest = builder.emit(ROUND, builder.emit(REAL_DIV, x, scale))
     from_low = builder.emit(MAXIMUM, nearest, builder.constant(np.float32(steps.low)))

@@ -203,7 +203,10 @@ def _weight_bytes(band: Band, columns: Dim) -> float:
 
 
 def image_rows(band: Band, sides: ConstantProduct, constants: frozenset[str]) -> tuple[int, ...]:
-    """The members along which rows of an image lie that pass a panel before the next one; none where rows pass all panels."""
+    """The members along which rows of an image lie that pass a panel before the next one; none where rows pass all panels.
+
+    ``band`` is that of the product whose ``sides`` were recognized, ``constants`` are the names of what is known early.
+    """
     ((statement, _),) = band.axes[sides.column].follows
     if not band.outermost or not passes_panels_once(statement, constants):
         return ()

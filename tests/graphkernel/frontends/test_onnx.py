@@ -245,6 +245,14 @@ COLLECTIVES = {f"com.microsoft::{name}" for name in ("AllReduce", "AllGather", "
 }
 """Tested where there are several ranks: tests/graphkernel/frontends/test_onnx_collectives.py."""
 
+ON_INTEGERS = {f"com.microsoft::QLinear{name}" for name in (
+    "Add", "AveragePool", "Concat", "GlobalAveragePool", "LeakyRelu", "Mul", "Sigmoid", "Softmax",
+)} | {"QLinearConv", "QLinearMatMul", "com.microsoft::QGemm"}  # fmt: skip
+"""Tested beside onnxruntime: tests/graphkernel/frontends/test_onnx_quantized_operators.py."""
+
+CACHED = {"com.microsoft::GroupQueryAttention"}
+"""Tested beside onnxruntime: tests/graphkernel/frontends/test_onnx_group_query.py."""
+
 
 def test_every_rule_is_tested() -> None:
     tested = {
@@ -265,7 +273,7 @@ def test_every_rule_is_tested() -> None:
         *("GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization"),
     }
     tested |= {found.op_type for nodes, *_ in CASES.values() for found in nodes}
-    tested |= COLLECTIVES | {case.operator for case in JOINED.values()}
+    tested |= COLLECTIVES | ON_INTEGERS | CACHED | {case.operator for case in JOINED.values()}
     assert {name.removeprefix("com.microsoft::") for name in rules()} <= {
         name.removeprefix("com.microsoft::") for name in tested
     }

@@ -108,6 +108,9 @@ HARMLESS: Mapping[str, Callable[[str], bool]] = {
 }
 """Fault -> the kernels in which it changes nothing."""
 
+EQUAL_PLACES = {("other_function", "normal"): 1}  # of 0 * c and 0 + c the upper word alone is read, which is 0
+"""In how many places of a kernel a fault changes nothing that anybody reads."""
+
 
 @pytest.mark.parametrize("fault", [*FAULTS, *DATA_FAULTS])
 def test_the_fault_is_found_in_every_place(fault: str) -> None:
@@ -115,9 +118,9 @@ def test_the_fault_is_found_in_every_place(fault: str) -> None:
     places = 0
     for name in (each for each in KERNELS if not HARMLESS.get(fault, lambda kernel: False)(each)):
         desc, nest = finished(name)
-        for changed in planted(nest, edit):
-            places += 1
-            assert check(changed, desc).fault is not None, f"{name}: {show(changed)}"
+        missed = [show(changed) for changed in planted(nest, edit) if check(changed, desc).fault is None]
+        assert len(missed) == EQUAL_PLACES.get((fault, name), 0), "\n".join((name, *missed))
+        places += sum(1 for _ in planted(nest, edit))
     assert places >= 1 or fault in ELSEWHERE
 
 

@@ -84,6 +84,8 @@ def max_pool(call: OnnxCall) -> Results:
     of = dtype(call.operands[0].dtype)
     if not of.is_integer or of.bits > BYTE_BITS:
         return _pooled(call, ops.max_pool)
+    if call.attribute("auto_pad", "NOTSET").startswith("SAME"):
+        return Declined("auto_pad of bytes, which onnxruntime has otherwise than of floats")
     found = _pooled(replace(call, operands=(ops.cast(call.operands[0], dtype("float32")),)), ops.max_pool)
     return found if isinstance(found, Declined) else ops.cast(found, of)
 

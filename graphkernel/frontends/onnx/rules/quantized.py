@@ -42,12 +42,12 @@ def _dequantized(call: OnnxCall, x: Tensor, scale: Operand, zero: Operand, axis:
 def _by_scale(
     call: OnnxCall, name: str, x: Tensor, scale: Operand, zero: Operand, result: TensorType, axis: int
 ) -> Tensor | None:
-    """An operator of ONNX that quantizes or reads; None where this opset lacks its form."""
+    """An operator of ONNX that quantizes or reads; None where this opset lacks its form, or scales are not float32."""
     from onnx import helper
 
     given = [_alone(each) for each in (scale, zero) if each is not None]
     has_axis = shape_of(given[0]) != ()
-    if has_axis and call.opset < SCALES_BY_AXIS:
+    if (has_axis and call.opset < SCALES_BY_AXIS) or dtype(given[0].dtype) != FLOAT:
         return None
     attributes = [helper.make_attribute("axis", axis % len(x.shape))] if has_axis else []
     attrs = Attrs.of(
@@ -67,13 +67,17 @@ def _written(call: OnnxCall, x: Tensor, at: int) -> Results:
     scale, zero = call.operand(at), call.operand(at + 1)
     result = TensorType(tuple(x.shape), dtype("uint8" if zero is None else zero.dtype))
     found = _by_scale(call, "QuantizeLinear", x, scale, zero, result, 0)
-    return Declined("results of several scales") if found is None or shape_of(_alone(scale)) != () else found
+    return (
+        Declined("results of several scales, or of one that is not float32")
+        if found is None or shape_of(_alone(scale)) != ()
+        else found
+    )
 
 
 def _on(call: OnnxCall, rule: OnnxRule, at: int, *operands: Tensor | None) -> Results:
     """What ``rule`` makes of numbers, quantized by the operands ``at`` these places."""
     if any(each is None for each in operands):
-        return Declined("scales along an axis in an old opset")
+        return Declined("scales along an axis in an old opset, or not in float32")
     found = rule.convert(replace(call, operands=operands, extents=(None,) * len(operands)))
     return _written(call, found, at) if isinstance(found, Tensor) else found
 
@@ -106,7 +110,7 @@ def gemm(call: OnnxCall) -> Results:
         unit = ops.mul(ops.mul(*scales), np.float32(call.attribute("alpha", 1.0)))
         parts.append(_dequantized(call, call.tensor(6), unit, None, -1))
     if any(each is None for each in parts):
-        return Declined("scales along an axis in an old opset")
+        return Declined("scales along an axis in an old opset, or not in float32")
     given = {name: value for name, value in call.attributes.items() if name != "beta"}
     found = linear.gemm.convert(replace(call, operands=tuple(parts), attributes=given))
     return _written(call, found, 7) if call.has(7) and isinstance(found, Tensor) else found
