@@ -48,15 +48,19 @@ class Trial:
         warn_once.cache_clear()
         told, start = Warnings(), time.monotonic()
         seen: list[Record] = []
+        makers: list[threading.Thread] = []
 
         def report(record: Record) -> None:
             seen.append(record)
             if trouble is not None and len(seen) == max(1, len(self.files) // 4):
-                threading.Thread(target=trouble).start()
+                makers.append(threading.Thread(target=trouble))
+                makers[-1].start()
 
         path = self.folder / f"{name}.jsonl"
         with told, Journal(path) as journal:
             records = verify_files(self.files, Job(), 1, report, crew=crew, journal=journal)
+        for maker in makers:
+            maker.join()  # what it starts again is the cluster's to end
         self._keep(name, records, len(seen), path, told.messages, time.monotonic() - start)
 
     def resumed(self, name: str, address: str) -> None:
