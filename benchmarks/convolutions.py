@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import graphkernel as gk
+from benchmarks.beside_peak import ORT, beside_peak
 from benchmarks.contestants import OURS, Contestant
-from benchmarks.measure import Spread, on_one_thread, turning
-from benchmarks.products import CACHE_BYTES, GREATEST_ERROR, ORT
+from benchmarks.measure import turning
 from benchmarks.record import Record
-from benchmarks.whole_networks.limits import limits
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.types import Attrs
 
@@ -107,22 +106,7 @@ CHAINS = (
 
 def run(chains: Sequence[Chain], *, rounds: int, tiny: bool) -> Record:
     """Measures every chain, the ``tiny`` one of its kind where that is asked for, and prints a table of them."""
-    peak = limits().compute
-    print(f"{'convolutions':24s}{'ours ms':>24s}{'GF/s':>8s}{'of peak':>9s}{'onnxruntime / ours':>24s}")
-    found: Record = {"peak_gflops": peak}
-    for chain in chains:
-        record = found[chain.name] = _measured(chain.tiny if tiny else chain, peak, rounds, tiny=tiny)
-        against, mine = record["times_of_ours"].get(ORT), Spread(**record["contestants"][OURS])
-        shown = "-" if against is None else str(Spread(**against))
-        print(f"{chain.name:24s}{mine!s:>24s}{record['gflops']:8.0f}{record['share_of_peak']:9.0%}{shown:>24s}")
-    return found
-
-
-def _measured(chain: Chain, peak: float, rounds: int, *, tiny: bool) -> Record:
-    contestants = tuple(_contestants(chain, 2 if tiny else 1 + CACHE_BYTES // chain.weight_bytes))
-    record = on_one_thread(chain.name, contestants, _truth(chain), GREATEST_ERROR, rounds, tiny=tiny)
-    rate = chain.operations / record["contestants"][OURS]["median"] / 1e6
-    return record | {"gflops": rate, "share_of_peak": rate / peak}
+    return beside_peak("convolutions", chains, _contestants, _truth, rounds, tiny=tiny)
 
 
 def _contestants(chain: Chain, copies: int) -> Iterator[Contestant]:

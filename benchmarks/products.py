@@ -14,17 +14,11 @@ from typing import Any
 import numpy as np
 
 import graphkernel as gk
+from benchmarks.beside_peak import ORT, beside_peak
 from benchmarks.contestants import OURS, Contestant
-from benchmarks.measure import Spread, on_one_thread, turning
+from benchmarks.measure import turning
 from benchmarks.record import Record
-from benchmarks.whole_networks.limits import limits
 from kernelgen.tensor.operators.elemwise import erf
-
-ORT = "onnxruntime"
-CACHE_BYTES = 64 << 20
-"""Of all copies of the weights together, or more."""
-
-GREATEST_ERROR = {OURS: 1e-4, ORT: 1e-4}
 
 
 @dataclass(frozen=True)
@@ -78,27 +72,13 @@ TINY = 16, 5
 
 def run(products: Sequence[Product], *, rounds: int, tiny: bool) -> Record:
     """Measures every product, the ``tiny`` one of its kind where that is asked for, and prints a table of them."""
-    peak = limits().compute
-    print(f"{'product':20s}{'ours ms':>24s}{'GF/s':>8s}{'of peak':>9s}{'onnxruntime / ours':>24s}")
-    found: Record = {"peak_gflops": peak}
+    found = beside_peak("product", products, _contestants, _truth, rounds, tiny=tiny)
     for product in products:
-        record = found[product.name] = _measured(product.tiny if tiny else product, peak, rounds, tiny=tiny)
-        against, mine = record["times_of_ours"].get(ORT), Spread(**record["contestants"][OURS])
-        shown = "-" if against is None else str(Spread(**against))
-        print(f"{product.name:20s}{mine!s:>24s}{record['gflops']:8.0f}{record['share_of_peak']:9.0%}{shown:>24s}")
+        record = found[product.name]
+        weight_bytes = (product.tiny if tiny else product).weight_bytes
+        milliseconds = record["contestants"][OURS]["median"]
+        record["weights_gigabytes_per_second"] = weight_bytes / milliseconds / 1e6
     return found
-
-
-def _measured(product: Product, peak: float, rounds: int, *, tiny: bool) -> Record:
-    contestants = tuple(_contestants(product, 2 if tiny else 1 + CACHE_BYTES // product.weight_bytes))
-    record = on_one_thread(product.name, contestants, _truth(product), GREATEST_ERROR, rounds, tiny=tiny)
-    milliseconds = record["contestants"][OURS]["median"]
-    rate = product.operations / milliseconds / 1e6
-    return record | {
-        "gflops": rate,
-        "share_of_peak": rate / peak,
-        "weights_gigabytes_per_second": product.weight_bytes / milliseconds / 1e6,
-    }
 
 
 def _contestants(product: Product, copies: int) -> Iterator[Contestant]:
