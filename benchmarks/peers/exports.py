@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -25,17 +25,23 @@ def written(name: str, make: Callable[[], Made], folder: Path) -> None:
     torch.export.save(torch.export.export(network, given), folder / f"{name}.pt2")
 
 
-def write_all(networks: Mapping[str, Callable[[], Made]], description: str) -> None:
-    """Every network; one that cannot be exported is said so, and those that can are there."""
+def asked_for(names: Iterable[str], description: str) -> tuple[list[str], Path]:
+    """The names that the command line asks for, and the folder that it gives, which is made."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="those whose name has this in it")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name in (each for each in networks if arguments.only in each):
+    return [each for each in names if arguments.only in each], arguments.folder
+
+
+def write_all(networks: Mapping[str, Callable[[], Made]], description: str) -> None:
+    """Every network; one that cannot be exported is said so, and those that can are there."""
+    names, folder = asked_for(networks, description)
+    for name in names:
         try:
             with torch.no_grad():
-                written(name, networks[name], arguments.folder)
+                written(name, networks[name], folder)
             print(name, "written", flush=True)
         except Exception as error:  # whatever an exporter raises
             print(f"{name}: {type(error).__name__}: {str(error)[:300]!r}", flush=True)

@@ -10,7 +10,6 @@ The files are those that :mod:`benchmarks.whole_networks` reads.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from shutil import copyfile
@@ -21,7 +20,7 @@ import torch
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_dynamic, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from benchmarks.peers.exports import Inputs, Made, written
+from benchmarks.peers.exports import Inputs, Made, asked_for, written
 
 CALIBRATIONS = 4
 """Random inputs that scales are taken from."""
@@ -91,14 +90,10 @@ def quantized(name: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Parses the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="those whose name has this in it")
-    arguments = parser.parse_args()
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name in (each for each in NETWORKS if arguments.only in each):
-        quantized(name, arguments.folder)
+    """Those that the command line asks for."""
+    names, folder = asked_for(NETWORKS, __doc__ or "")
+    for name in names:
+        quantized(name, folder)
         print(name, "written", flush=True)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from benchmarks.exported import measured
 from docs.exported import row
 
-onnx = pytest.importorskip("onnx")
 EPSILON = 1e-5
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import graphkernel as gk
@@ -18,7 +19,6 @@ from docs.network_races import _steps, _times
 from docs.roofline import Point, roofline
 from graphkernel import ops
 
-onnx = pytest.importorskip("onnx")
 ROWS, INNER, COLUMNS = 8, 32, 48
 
 

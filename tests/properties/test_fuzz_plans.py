@@ -7,8 +7,6 @@ import pytest
 from graphkernel.runtime.plan import placement
 from tests.fuzz.plans import case
 
-pytest.importorskip("onnxruntime")
-
 
 @pytest.mark.parametrize("seed", range(64))
 def test_random_plans_give_the_meaning(seed: int) -> None:

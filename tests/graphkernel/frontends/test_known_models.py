@@ -9,7 +9,9 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import graphkernel as gk
 from graphkernel.errors import FrontendError, PackageError
@@ -19,9 +21,6 @@ from graphkernel.packages import kept_weights
 from graphkernel.runtime.kernel_cache import cached_kernels
 from kernelgen.native import mapped
 from kernelgen.tensor.constant_data import ConstantData
-
-onnx = pytest.importorskip("onnx")
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 pytestmark = [
     pytest.mark.release_memory,

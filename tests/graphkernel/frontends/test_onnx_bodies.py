@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-pytest.importorskip("onnxruntime")
-
 import graphkernel as gk
 from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx.importer import import_onnx

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-pytest.importorskip("onnxruntime")
-
 import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model, run_onnxruntime

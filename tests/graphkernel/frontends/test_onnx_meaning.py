@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("onnxruntime")
-
 from onnx import NodeProto, TensorProto, helper
 
 import graphkernel as gk

@@ -7,8 +7,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-pytest.importorskip("onnxruntime")
-
 from tests.onnx_node_tests.cases import NodeCase, node_cases
 from tests.onnx_node_tests.check import Kind, check, fault_of
 from tests.onnx_node_tests.opinion import Agrees, excuse

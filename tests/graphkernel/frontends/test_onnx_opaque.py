@@ -11,13 +11,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 from typer.testing import CliRunner
-
-pytest.importorskip("onnxruntime")
-
-import onnxruntime
 
 import graphkernel as gk
 from graphkernel.bisect import bisect

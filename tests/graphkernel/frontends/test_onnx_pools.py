@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("onnxruntime")
-
 from onnx import helper
 
 import graphkernel as gk

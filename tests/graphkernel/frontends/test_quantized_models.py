@@ -12,11 +12,10 @@ import onnx
 import pytest
 from onnx import helper
 from onnx_models import model, run_onnxruntime
+from onnxruntime import quantization
 
 import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
-
-quantization: Any = pytest.importorskip("onnxruntime.quantization")
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 3, 8, 8)).astype(np.float32)

@@ -4,15 +4,14 @@ import math
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from graphkernel import ops
 from graphkernel.ops.library.host import attributes_from_json, attributes_to_json
 from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL
 from kernelgen.tensor.types import Attrs
-
-onnx = pytest.importorskip("onnx")
-helper = pytest.importorskip("onnx.helper")
 
 RANDOM = np.random.default_rng(0)
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import graphkernel as gk
 from graphkernel.frontends import known_models
@@ -17,9 +19,6 @@ from graphkernel.runtime.kernel_cache import cached_kernels
 from kernelgen.native import mapped
 from kernelgen.system.mapped import let_go
 from kernelgen.tensor.constant_data import ConstantData
-
-onnx = pytest.importorskip("onnx")
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 pytestmark = [
     pytest.mark.release_memory,

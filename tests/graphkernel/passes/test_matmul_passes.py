@@ -163,7 +163,6 @@ def test_a_cast_with_other_users_or_from_other_types_stays() -> None:
 
 
 def test_onnxruntime_takes_such_a_bias() -> None:
-    pytest.importorskip("onnxruntime")
     graph = trace(linear, spec((2, 5), "float16"), spec((5, 7), "float16"), spec((7,)))
     result = checked(cast_matmul_fusion, graph)
     arrays = integers(graph)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("onnxruntime")
-
 import graphkernel as gk
 from graphkernel.errors import RuntimeFailure
 from graphkernel.frontends.onnx.importer import import_onnx

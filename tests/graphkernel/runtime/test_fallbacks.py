@@ -19,8 +19,6 @@ from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.types import TensorType, dtype
 from tests.support.onnx_models import model
 
-pytest.importorskip("onnxruntime")
-
 Array = np.ndarray[Any, Any]
 HOST = OnnxRuntimeHost(threads=1)
 X = np.array([[-3.0, -1.0, -0.25, 0.0], [0.25, 1.0, 2.0, 3.0]])

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
-pytest.importorskip("onnxruntime")
-
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.runtime.onnxruntime.region_step import RegionStep

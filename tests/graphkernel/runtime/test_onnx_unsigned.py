@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-pytest.importorskip("onnxruntime")
-
 from graphkernel.runtime.onnxruntime.unsigned import unsigned
 from tests.support.onnx_models import run_onnxruntime
 

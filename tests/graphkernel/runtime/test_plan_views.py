@@ -19,8 +19,6 @@ from graphkernel.runtime.steps.host import NumpyHost
 from kernelgen.tensor.graph import Builder, Graph, Value
 from kernelgen.tensor.types import TensorType, dtype, parse_type
 
-pytest.importorskip("onnxruntime")
-
 TYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "int64", "bool")
 SHAPES = {"static": "[2, 3, 4]", "symbolic": "[B, S, 4]", "one symbol": "[B, 3, 4]"}
 EXTENTS = ((2, 3, 4), (5, 3, 4), (2, 3, 4))

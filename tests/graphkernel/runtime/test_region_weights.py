@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from onnx import ModelProto, helper
 
-pytest.importorskip("onnxruntime")
-
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.frontends.onnx.importer import import_onnx

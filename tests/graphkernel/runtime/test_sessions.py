@@ -27,8 +27,6 @@ from graphkernel.runtime.onnxruntime.sessions import RegionModel, open_session
 from kernelgen.system.cores import core_count
 from tests.support.forks import SECONDS, in_forked_child
 
-pytest.importorskip("onnxruntime")
-
 SIZE = 300
 X = np.random.default_rng(0).random((SIZE, SIZE), np.float32)
 W = np.eye(SIZE, dtype=np.float32)

@@ -24,8 +24,6 @@ from graphkernel.runtime.steps.steps import KernelStep, ViewStep
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.types import dtype
 
-pytest.importorskip("onnxruntime")
-
 
 def network() -> Graph:
     """Kernels, regions, numpy, views of each, an assigned input, an output that is a view, one that is an input."""
