@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kernelgen.ascendc.builder import Tensor
@@ -115,6 +117,27 @@ def test_flags_stand_between_pipes_and_before_the_next_turn() -> None:
     assert lines(ordered) == [
         "SetFlag<HardEvent::V_MTE2>", "for ", "WaitFlag<HardEvent::V_MTE2>", "DataCopyPad", "SetFlag<HardEvent::MTE2_V>",
         "WaitFlag<HardEvent::MTE2_V>", "Exp", "SetFlag<HardEvent::V_MTE2>", "}", "WaitFlag<HardEvent::V_MTE2>",
+    ]  # fmt: skip
+
+
+def test_where_no_id_is_left_barriers_stand_in_the_loop_and_behind_it() -> None:
+    writer = Writer()
+    with writer.loop("k", 0, Name("turns")):
+        tile, power = (writer.tile(kind, FLOAT32, 128) for kind in ("in", "t"))
+        copy_in(writer, tile, "y")
+        writer.emit("Exp", dst=power, src=tile, count=128)
+        copy_out(writer, power, "y")
+    copy_in(writer, writer.tile("last", FLOAT32, 128), "y")
+    layout = Layout(
+        dict(writer.tiles),
+        {name: 512 * n for n, name in enumerate(writer.tiles)},
+        {one.name: one for one in GM.values()},
+        {},
+    )
+    ordered = Program((), (), synchronise(tuple(writer.blocks[0]), layout, replace(ASCEND_910B, event_ids=0)))
+    everything = "PipeBarrier<PIPE_ALL>"
+    assert lines(ordered) == [
+        "for ", everything, "DataCopyPad", everything, "Exp", everything, "DataCopyPad", "}", everything, "DataCopyPad",
     ]  # fmt: skip
 
 

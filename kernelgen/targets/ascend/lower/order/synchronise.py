@@ -192,17 +192,20 @@ class _Synchronisation:
         self.groups.append(group)
 
     def drain(self, group: Group) -> None:
-        """A flag that cannot be is replaced by a barrier of all pipes where it was waited for."""
+        """A flag that cannot be is replaced by barriers of all pipes wherever it was waited for.
+
+        Each orders what the wait did. Those behind the loops come last, and are the first to go where nothing needs them.
+        """
         waits = [item for item in group.items if item.sync is not None and item.sync.action == WAIT]
         inner = next((item for item in waits if item.sync is not None and item.sync.slot is None), waits[0])
-        parent = inner.parent
-        if parent is None:
-            raise AscendError("a wait without a block")
-        position = parent.items.index(inner)
-        other = Group(DRAIN, 0, 0)
-        insert(parent, position, Sync(other, DRAIN))
+        standing = {item: Group(DRAIN, 0, 0) for item in (inner, *(item for item in waits if item is not inner))}
+        for item, other in standing.items():
+            if item.parent is None:
+                raise AscendError("a wait without a block")
+            insert(item.parent, item.parent.items.index(item), Sync(other, DRAIN))
         remove(group)
-        self.groups[self.groups.index(group)] = other
+        self.groups[self.groups.index(group)] = standing.pop(inner)
+        self.groups.extend(standing.values())
 
     def give_ids(self, replay: Replay) -> None:
         """The smallest ids that keep the proof clean. A barrier that stands in for a flag may make others idle."""
