@@ -73,7 +73,7 @@ class CpuPlan:
     unit: VectorUnit = VectorUnit()
     handed: int = 64  # rows of a block that one product hands on to another
     tile_room: int = 512 * 1024  # bytes of what the stencils of a chain hand on in a tile
-    panel: int = 128 * 1024  # bytes of the columns of a product that lie together while all rows pass
+    panel: int = 192 * 1024  # bytes of the columns of a product that lie together while all rows pass
     partials: Partials = USUAL_PARTIALS
     threads: int = 1  # to which rows of a product are dealt where there are enough
 

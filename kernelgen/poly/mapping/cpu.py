@@ -269,10 +269,15 @@ class _Chooser:
         return block_for(length, columns, self.limits.unit, whole=True)
 
     def block_of(self, column: int) -> tuple[int, int]:
-        """Rows and columns of results that registers hold: fewer of wide ones."""
+        """Rows and columns of results that registers hold: fewer of wide ones, a vector more where all columns are then covered."""
         rows, columns = self.limits.block
         ((statement, _),) = self.band.axes[column].follows
         size = max(part.buffer.dtype.itemsize for part in statement.accumulations)
+        extent, unit = self.band.axes[column].extents[0], self.limits.unit
+        more = columns // unit.lanes + 1
+        fits = (rows + 1) * more < unit.registers
+        if size == FLOAT_BYTES and fits and isinstance(extent, int) and extent % (more * unit.lanes) == 0:
+            return rows, more * unit.lanes
         return rows, max(1, columns * FLOAT_BYTES // max(size, FLOAT_BYTES))
 
     def turns(self, row: int, column: int) -> bool:
