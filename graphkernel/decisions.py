@@ -55,6 +55,7 @@ REASONS: Mapping[str, str] = {
     "own-convolution": "the region of images has channels last, and its convolutions are kernels",
     "not-own-convolution": "a library computes the region of images faster than kernels would",
     "own-gather": "rows are gathered by the kernel that reads them, whose indices are looked at before",
+    "few-segments": "of a sum by segments only the rows that get something are stored",
     "not-padded": "the product is left to a library",
     "by-rows": "the kernel computes rows of a sum over ranks while others are on their way",
     "fused-cluster": "the operator joined a cluster of connected operators",

@@ -58,6 +58,7 @@ from graphkernel.passes.precision.reorder_ops import reorder_ops
 from graphkernel.passes.redundant_output import eliminate_redundant_output
 from graphkernel.passes.rows_before_sums import rows_before_sums
 from graphkernel.passes.rows_behind_sums import rows_behind_sums
+from graphkernel.passes.shape.few_segments import few_segments
 from graphkernel.passes.shape.kernel_packet import kernel_packet
 from graphkernel.passes.shape.own_gathers import own_gathers
 from graphkernel.passes.shape.shape_ops_splitter import shape_ops_splitter
@@ -105,6 +106,8 @@ PIPELINE = (
     Step(graph_kernel_op_combiner, "cluster", 21, level=1, when=flag("enable_parallel_op_combine"),
          why="before folding, which joins weights, and before clusters, which take the slices"),
     Step(constant_folding, "cluster", 20, level=2, why="what is known at compile time needs no kernel"),
+    Step(few_segments, "cluster", 35, level=2, when=on("cpu"),
+         why="who reads a sum is basic, and clusters are to hold the rows that are read in its place"),
     Step(own_gathers, "cluster", 26, level=2, when=on("cpu"),
          why="what is constant is folded, and clusters are to hold what is a kernel of ours"),
     Step(integer_products, "cluster", 31, level=2, when=on("cpu"),

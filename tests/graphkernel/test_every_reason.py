@@ -62,6 +62,10 @@ CASES = {
         + "".join(f"  {y}: f32[1, 32, 64, 64] = Conv2D({x}, w, pad=(1, 1, 1, 1))\n" for x, y in ("xa", "ab", "by")), ""
     ),
     "own-gather": ("x: f32[100, 8], i: i64[4]", "y: f32[4, 8] = Gather(x, i, axis=0)", ""),
+    "few-segments": (
+        "x: f32[8, 512], i: i32[8]",
+        "s: f32[1024, 512] = UnsortedSegmentSum(x, i, num_segments=1024)\n  y: f32[1024, 512] = Exp(s)", ""
+    ),
     "behind-product": (
         "q: f32[2, 12, 16], k: f32[2, 16, 40], v: f32[2, 40, 16]",
         "s: f32[2, 12, 40] = BatchMatMul(q, k, transpose_a=False, transpose_b=False)\n"

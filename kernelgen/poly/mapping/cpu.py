@@ -269,7 +269,7 @@ class _Chooser:
         return block_for(length, columns, self.limits.unit, whole=True)
 
     def block_of(self, column: int) -> tuple[int, int]:
-        """Rows and columns of results that registers hold: fewer of wide ones, a vector more where all columns are then covered."""
+        """Rows and columns of results that registers hold: fewer of wide ones, a vector more where that covers all columns."""
         rows, columns = self.limits.block
         ((statement, _),) = self.band.axes[column].follows
         size = max(part.buffer.dtype.itemsize for part in statement.accumulations)
