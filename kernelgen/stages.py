@@ -94,7 +94,7 @@ SCOP_STAGES: tuple[Stage[Scop], ...] = (
     Stage(
         block_rows,
         "what one product hands on to another shares loops over blocks of rows",
-        lambda plan: plan.cpu.handed,
+        lambda plan: plan.cpu,
     ),
     Stage(
         overlap_tiles,

@@ -19,24 +19,35 @@ from __future__ import annotations
 from collections.abc import Collection
 from collections.abc import Iterator as Iterable
 from dataclasses import replace
+from math import inf
 
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Buffer, Space, Var
+from kernelgen.plan import CpuPlan
 from kernelgen.poly.grouping.computed_rows import computed_rows
 from kernelgen.poly.model.equal_axes import AxisClasses, Place, axis_classes
 from kernelgen.poly.model.product_recognition import is_product, kept_names, moves
+from kernelgen.poly.model.register_cost import LEAST_SHARE, row_time, rows_time
 from kernelgen.poly.model.scop import Blocks, Iterator, Scop, Statement
+from kernelgen.poly.model.window_recognition import passes_panels_once
 from kernelgen.tensor.dims import Dim
 
 UNIT = 8
 """Rows that registers hold at once, of which blocks are multiples."""
 
+WORTH = 0.9
+"""Of the time without blocks, which they have to save: threads that each have one piece find more in their caches."""
 
-def block_rows(scop: Scop, rows: int) -> Scop:
-    """The scop with statements between two products over blocks of about so many ``rows``; the same object where none are."""
+MOST_SHARE = 160
+"""Rows that are dealt to threads as one block at most: of more, few blocks are left to even out what threads take."""
+
+
+def block_rows(scop: Scop, plan: CpuPlan) -> Scop:
+    """The ``scop`` with statements between products in blocks of about ``plan.handed`` rows; the same object where none are."""
+    rows = plan.handed
     products = [s for s in scop.statements if is_product(s)]
     if any(read.buffer.name in scop.constants for s in products for read in s.reads):
-        return _with_rows(scop, products[0], rows) if len(products) == 1 else scop
+        return _with_constants(scop, products[0], plan) if len(products) == 1 else scop
     if len(products) < 2:
         return scop
     classes = axis_classes(scop)
@@ -59,6 +70,47 @@ def block_rows(scop: Scop, rows: int) -> Scop:
     statements = tuple(part for s in _others_first(scop, blocked) for part in blocked.get(s.name, (s,)))
     handing = frozenset(s.name for s in products if s.name in blocked)
     return replace(scop, buffers=(*scop.buffers, *made), statements=statements, handing=handing)
+
+
+def _with_constants(scop: Scop, product: Statement, plan: CpuPlan) -> Scop:
+    """The scop with a ``product`` of pixels and constants over blocks of rows: of computed ones, or where blocks are faster."""
+    found = _with_rows(scop, product, plan.handed)
+    return _dealt(scop, product, plan) if found is scop else found
+
+
+def _dealt(scop: Scop, product: Statement, plan: CpuPlan) -> Scop:
+    """The scop with a ``product`` over blocks of rows, where they take less time than panels that all rows pass."""
+    classes = axis_classes(scop)
+    axes = _rows_of(product, classes)
+    if len(axes) != 1 or passes_panels_once(product, scop.constants):
+        return scop
+    names = {it.name: it.extent for it in product.iterators}
+    rows, columns = product.iterators[_position(product, axes[0], classes)].extent, names.get(_addressed_last(product))
+    length = dealt_length(rows, columns, plan) if isinstance(rows, int) and isinstance(columns, int) else None
+    if length is None:
+        return scop
+    chain = _chain(scop, product, axes[0], classes)
+    blocked = {s.name: _in_blocks(s, _position(s, axes[0], classes), length) for s in chain}
+    statements = tuple(blocked.get(s.name, s) for s in scop.statements)
+    return replace(scop, statements=statements, handing=frozenset({product.name}))
+
+
+def dealt_length(rows: int, columns: int, plan: CpuPlan) -> int | None:
+    """The length of blocks, the last of which may be shorter, of so many ``rows`` of ``columns`` that take least time on the
+    thread of a ``plan`` that has most of them.
+
+    None where threads take little more with equal shares of the rows, or with panels that all rows pass.
+    """
+    unit, threads = plan.unit, plan.threads
+
+    def time(length: int) -> float:
+        blocks = -(-rows // length)
+        return -(-blocks // threads) * length * row_time(length, columns, unit)
+
+    equal = (rows // count for count in range(threads, rows // LEAST_SHARE + 1, threads) if rows % count == 0)
+    others = min((rows / threads * row_time(share, columns, unit) for share in equal), default=inf)
+    best = min(range(LEAST_SHARE, MOST_SHARE + 1, UNIT), key=lambda length: (time(length), -length))
+    return best if time(best) < WORTH * min(others, rows_time(rows, columns, unit, threads)) else None
 
 
 def _with_rows(scop: Scop, product: Statement, rows: int) -> Scop:

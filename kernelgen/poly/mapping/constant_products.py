@@ -24,26 +24,20 @@ from kernelgen.nest.marks import VECTOR
 from kernelgen.nest.nodes import Var
 from kernelgen.plan import CpuPlan, LoopPlan, PiecePlan, VectorUnit, WholeTiles
 from kernelgen.poly.mapping.axis import Band, element_stride
-from kernelgen.poly.mapping.register_blocks import Block, few_rows
+from kernelgen.poly.mapping.register_blocks import few_rows
 from kernelgen.poly.mapping.windows import window_members
 from kernelgen.poly.model.product_recognition import moves
+from kernelgen.poly.model.register_cost import (
+    FLOAT_BYTES,
+    LEAST_SHARE,
+    MOST_VECTORS,
+    Block,
+    block_for,
+    block_time,
+    row_time,
+)
 from kernelgen.poly.model.window_recognition import MOST_WEIGHT_BYTES, passes_panels_once, tap_of_few
 from kernelgen.tensor.dims import Dim
-
-MOST_ROWS = 8
-"""Of a block; rows a power of two apart fall into one set of the first cache, which holds twelve or so lines of them."""
-
-MOST_VECTORS = 8
-"""Of columns in a block: their panel is read as one stream."""
-
-LATENCY = 4.0
-"""Cycles of one multiplication with addition; two begin in a cycle, and two loads."""
-
-TILE_CYCLES = 0.2
-"""Of a block for each term of the sum: its start and end, spread over some hundred terms."""
-
-LEAST_SHARE = 32
-"""Rows of a thread: with fewer, reading all panels takes longer than computing with them."""
 
 MOST_LOSS = 1.25
 """How much longer a share may take in blocks that leave no row over than in the best ones: some numbers have no divisor."""
@@ -51,22 +45,11 @@ MOST_LOSS = 1.25
 MOST_ELEMENTS = 1 << 18
 """Of the results of a share that the second cache of usual processors holds."""
 
-HANDED_BYTES = 40 << 10
-"""Of the results of a panel that the first cache holds until what follows has read them."""
-
-FAR = 1.05
-"""How much longer a share takes whose results leave the first cache before they are read."""
-
 LEAST_PASS = 96
 """Rows of a share for which more panels than the second cache holds are read again: multiplications hide reading them."""
 
 MOST_PANEL_BYTES = 640 << 10
 """Of a panel that the second cache holds while row after row of an image passes it."""
-
-FLOAT_BYTES = 4
-
-USUAL_ROWS = 64
-"""What a number of rows is taken for that is not known."""
 
 
 @dataclass(frozen=True)
@@ -178,9 +161,7 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
 
 def _row_time(share: int, columns: Dim, unit: VectorUnit, least: int) -> float:
     """The cycles of a row in shares of this size, those of fewer than ``least`` rows behind all others."""
-    block = block_for(share, columns, unit, whole=True)
-    is_near = FLOAT_BYTES * share * block[1] <= HANDED_BYTES
-    return inf if share < least else _time(share, columns, block, unit) / share * (1.0 if is_near else FAR)
+    return inf if share < least else row_time(share, columns, unit)
 
 
 def _equal_shares(rows: int, threads: int) -> Iterator[int]:
@@ -191,7 +172,7 @@ def _equal_shares(rows: int, threads: int) -> Iterator[int]:
 def _fits(share: int, columns: Dim, unit: VectorUnit) -> bool:
     """Whether blocks that leave none of its rows over lose little, and its results find room."""
     best, whole = (block_for(share, columns, unit, whole) for whole in (False, True))
-    if _time(share, columns, whole, unit) > MOST_LOSS * _time(share, columns, best, unit):
+    if block_time(share, columns, whole, unit) > MOST_LOSS * block_time(share, columns, best, unit):
         return False
     return isinstance(columns, int) and (columns % whole[1] == 0 or share * columns <= MOST_ELEMENTS)
 
@@ -221,11 +202,12 @@ def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     if image_rows(band, sides, band.scop.constants):
         terms = prod(axis.extents[0] for axis in band.axes if not axis.coincident and isinstance(axis.extents[0], int))
         widest = MOST_PANEL_BYTES // (FLOAT_BYTES * terms * limits.unit.lanes)
-        return block_for(rows, columns, limits.unit, widest=max(1, min(widest, MOST_VECTORS)))
+        widest = max(1, min(widest, MOST_VECTORS))
+        return block_for(rows, columns, limits.unit, widest=widest, threads=limits.threads)
     share = share_of(band, sides, limits) or _block_length(band, sides)
-    return (
-        block_for(rows, columns, limits.unit) if share is None else block_for(share, columns, limits.unit, whole=True)
-    )
+    if share is None:
+        return block_for(rows, columns, limits.unit, threads=limits.threads if band.outermost else 1)
+    return block_for(share, columns, limits.unit, whole=True)
 
 
 def _block_length(band: Band, sides: ConstantProduct) -> int | None:
@@ -280,51 +262,3 @@ def _row_pieces(sides: ConstantProduct, sums: Sequence[int], rows: Dim, count: i
     for few in few_rows(count):
         yield PiecePlan((LoopPlan(row, few), *unrolled), (WholeTiles(row, few),))
     yield PiecePlan((LoopPlan(row), *inner))
-
-
-def block_for(rows: Dim, columns: Dim, unit: VectorUnit, whole: bool = False, widest: int = MOST_VECTORS) -> Block:
-    """The rows and columns of results whose registers take the fewest cycles for a product of this size.
-
-    ``whole`` blocks leave no row over; ``widest`` are the vectors of a row at most.
-    """
-    known = rows if isinstance(rows, int) else USUAL_ROWS
-    width = columns if isinstance(columns, int) else 0
-    fitting = [
-        (count, vectors)
-        for vectors in range(1, widest + 1)
-        for count in range(1, min(known, MOST_ROWS) + 1)
-        if count * vectors + vectors + 1 <= unit.registers
-        and not (whole and known % count)
-        and (not width or vectors * unit.lanes <= max(width, unit.lanes))
-    ]
-    count, vectors = min(fitting, key=lambda block: (_cycles(known, width, block, unit.lanes), -block[0] * block[1]))
-    return count, vectors * unit.lanes
-
-
-def _time(rows: int, columns: Dim, block: Block, unit: VectorUnit) -> float:
-    """The cycles of one term of all sums in blocks of this size."""
-    width = columns if isinstance(columns, int) else 0
-    return _cycles(rows, width, (block[0], block[1] // unit.lanes), unit.lanes)
-
-
-def _cycles(rows: int, columns: int, block: Block, lanes: int) -> float:
-    """Of one term of all sums."""
-    count, vectors = block
-    width = vectors * lanes
-    panels, beside = divmod(columns, width) if columns else (1, 0)
-    return panels * _panel(rows, count, vectors) + -(-beside // lanes) * _panel(rows, count, 1)
-
-
-def _panel(rows: int, count: int, vectors: int) -> float:
-    """Of one term of the sums in a panel."""
-    blocks, below = divmod(rows, count)
-    return blocks * _tile(count, vectors) + (_tile(below, vectors) if below else 0.0)
-
-
-def _tile(count: int, vectors: int) -> float:
-    """Multiplications, loads or latency, whichever takes longest; the others do not hide wholly behind it.
-
-    Columns come from the second cache, rows from the first.
-    """
-    loads = (count + vectors) / 2
-    return max(count * vectors / 2, loads, LATENCY) + 0.1 * loads + 0.15 * vectors + TILE_CYCLES

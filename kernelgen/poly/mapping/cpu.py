@@ -31,7 +31,6 @@ from kernelgen.poly.mapping.axis import Axis, Band, bands_of, element_stride
 from kernelgen.poly.mapping.constant_products import (
     ConstantProduct,
     Panels,
-    block_for,
     block_of,
     constant_product,
     image_rows,
@@ -41,9 +40,10 @@ from kernelgen.poly.mapping.constant_products import (
     share_axis,
     share_of,
 )
-from kernelgen.poly.mapping.register_blocks import Block, pieces_along_columns, pieces_along_sum, pieces_turned
+from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
 from kernelgen.poly.mapping.windows import pieces_of_windows, window_members
 from kernelgen.poly.model.product_recognition import is_product, moves
+from kernelgen.poly.model.register_cost import Block, block_for
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop
 from kernelgen.tensor.dims import Dim, Sym

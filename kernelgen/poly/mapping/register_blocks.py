@@ -15,10 +15,8 @@ from dataclasses import replace
 
 from kernelgen.nest.marks import VECTOR
 from kernelgen.plan import LoopPlan, PiecePlan, WholeTiles
+from kernelgen.poly.model.register_cost import Block
 from kernelgen.tensor.dims import Dim, Sym
-
-Block = tuple[int, int]
-"""Rows and columns of results."""
 
 MOST_FEW = 4
 """The most rows that are taken at once where no block fits and their number is not known."""

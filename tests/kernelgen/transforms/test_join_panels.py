@@ -38,7 +38,8 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
 from kernelgen.plan import CpuPlan, Plan, VectorUnit
-from kernelgen.poly.mapping.constant_products import HANDED_BYTES, MOST_ROWS, block_for
+from kernelgen.poly.grouping.row_blocks import dealt_length
+from kernelgen.poly.model.register_cost import HANDED_BYTES, MOST_ROWS, block_for, rows_time
 from kernelgen.tensor.dims import Dim, evaluate, sym
 from kernelgen.tensor.dims import product as product_of
 from kernelgen.tensor.dtypes import FLOAT32
@@ -319,7 +320,27 @@ def test_threads_take_columns_where_rows_are_few_or_not_to_be_dealt_evenly(rows:
     assert {loop.step for loop in loops} <= {48, 32, 16}
 
 
-@pytest.mark.parametrize(("rows", "threads"), [(128, 2), (160, 4), (210, 3), (128, 1)])
+@pytest.mark.parametrize(("rows", "columns"), [(225, 16), (729, 32), (3025, 16), (1225, 48)])
+def test_rows_without_equal_shares_are_dealt_in_blocks_and_what_follows_stays_in_them(rows: int, columns: int) -> None:
+    kernel = dealt(rows, columns, 2)
+    (loop,) = kernel.nest.body.statements
+    assert isinstance(loop, For)
+    assert loop.kind is LoopKind.PARALLEL
+    assert not kernel.signature.workspaces
+    length = dealt_length(rows, columns, replace(CpuPlan(), threads=2))
+    assert length is not None
+    first = -(-rows // (2 * length)) * length
+    assert first < 0.6 * rows
+
+
+@pytest.mark.parametrize("columns", [192, 256, 320])
+def test_panels_are_dealt_to_threads_evenly(columns: int) -> None:
+    """Where they are not, one thread has a panel more than the other."""
+    shared = rows_time(289, columns, VectorUnit(), 2)
+    assert 1.9 < rows_time(289, columns, VectorUnit(), 1) / shared < 2.01
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(128, 2), (160, 4), (210, 3), (128, 1), (225, 2), (169, 4)])
 @pytest.mark.parametrize("columns", [17, 96, 256, 300])
 def test_products_whose_rows_are_dealt_are_right(rows: int, threads: int, columns: int) -> None:
     kernel = dealt(rows, columns, threads)

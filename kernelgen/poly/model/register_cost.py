@@ -1,0 +1,109 @@
+"""How long blocks of results in registers take for products with constants, in cycles of one term of all sums.
+
+Rows pass panels of columns; a block is a few rows of one panel. Multiplications, loads or the latency of a chain bound it.
+"""
+
+from __future__ import annotations
+
+from kernelgen.plan import VectorUnit
+from kernelgen.tensor.dims import Dim
+
+Block = tuple[int, int]
+"""Rows and columns of results."""
+
+MOST_ROWS = 8
+"""Of a block; rows a power of two apart fall into one set of the first cache, which holds twelve or so lines of them."""
+
+MOST_VECTORS = 8
+"""Of columns in a block: their panel is read as one stream."""
+
+LATENCY = 4.0
+"""Cycles of one multiplication with addition; two begin in a cycle, and two loads."""
+
+TILE_CYCLES = 0.2
+"""Of a block for each term of the sum: its start and end, spread over some hundred terms."""
+
+LEAST_SHARE = 32
+"""Rows of a thread: with fewer, reading all panels takes longer than computing with them."""
+
+HANDED_BYTES = 40 << 10
+"""Of the results of a panel that the first cache holds until what follows has read them."""
+
+FAR = 1.05
+"""How much longer a share takes whose results leave the first cache before they are read."""
+
+FLOAT_BYTES = 4
+
+USUAL_ROWS = 64
+"""What a number of rows is taken for that is not known."""
+
+
+def block_for(
+    rows: Dim, columns: Dim, unit: VectorUnit, whole: bool = False, widest: int = MOST_VECTORS, threads: int = 1
+) -> Block:
+    """The block whose registers, of a ``unit``, take the fewest cycles for a product of ``rows`` and ``columns``.
+
+    ``whole`` blocks leave no row over; ``widest`` are the vectors of a row at most; so many ``threads`` share the panels.
+    """
+    known = rows if isinstance(rows, int) else USUAL_ROWS
+    width = columns if isinstance(columns, int) else 0
+    fitting = [
+        (count, vectors)
+        for vectors in range(1, widest + 1)
+        for count in range(1, min(known, MOST_ROWS) + 1)
+        if count * vectors + vectors + 1 <= unit.registers
+        and not (whole and known % count)
+        and (not width or vectors * unit.lanes <= max(width, unit.lanes))
+    ]
+    count, vectors = min(
+        fitting, key=lambda block: (_cycles(known, width, block, unit.lanes, threads), -block[0] * block[1])
+    )
+    return count, vectors * unit.lanes
+
+
+def block_time(rows: int, columns: Dim, block: Block, unit: VectorUnit) -> float:
+    """The cycles of one term of all sums of ``rows`` and ``columns`` in blocks of the size ``block`` on a ``unit``."""
+    width = columns if isinstance(columns, int) else 0
+    return _cycles(rows, width, (block[0], block[1] // unit.lanes), unit.lanes)
+
+
+def row_time(share: int, columns: Dim, unit: VectorUnit) -> float:
+    """The cycles of a row of ``columns`` on a ``unit``, of ``share`` rows of which whole blocks leave none over."""
+    block = block_for(share, columns, unit, whole=True)
+    return block_time(share, columns, block, unit) / share * _distance(share, block)
+
+
+def rows_time(rows: int, columns: int, unit: VectorUnit, threads: int) -> float:
+    """The cycles of all ``rows``, which pass panel after panel of ``columns`` on a ``unit``, where ``threads`` share these."""
+    block = block_for(rows, columns, unit, threads=threads)
+    count, vectors = block[0], block[1] // unit.lanes
+    return _cycles(rows, columns, (count, vectors), unit.lanes, threads) * _distance(rows, block)
+
+
+def _distance(rows: int, block: Block) -> float:
+    """How much longer it takes where results of so many rows leave the first cache before they are read."""
+    return 1.0 if FLOAT_BYTES * rows * block[1] <= HANDED_BYTES else FAR
+
+
+def _cycles(rows: int, columns: int, block: Block, lanes: int, threads: int = 1) -> float:
+    """Of one term of all sums, on the one of the ``threads`` that takes most panels."""
+    count, vectors = block
+    width = vectors * lanes
+    panels, beside = divmod(columns, width) if columns else (threads, 0)
+    wide, narrow = -(-panels // threads), -(-beside // (lanes * threads))
+    return wide * _panel(rows, count, vectors) + narrow * _panel(rows, count, 1)
+
+
+def _panel(rows: int, count: int, vectors: int) -> float:
+    """Of one term of the sums in a panel."""
+    blocks, below = divmod(rows, count)
+    return blocks * _tile(count, vectors) + (_tile(below, vectors) if below else 0.0)
+
+
+def _tile(count: int, vectors: int) -> float:
+    """Multiplications, loads or latency, whichever takes longest; the others do not hide wholly behind it.
+
+    Columns come from the second cache, rows from the first.
+    """
+    loads = (count + vectors) / 2
+    return max(count * vectors / 2, loads, LATENCY) + 0.1 * loads + 0.15 * vectors + TILE_CYCLES
