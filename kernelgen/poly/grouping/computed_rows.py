@@ -6,13 +6,13 @@ S[b, i, j, k]: s[i, j] += f(q[i, k]) * x[j, k]      ->      C[b, i, k]: t[i, k] 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Iterator as Iterable
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernelgen.nest.index import variables_in
 from kernelgen.nest.nodes import Buffer, Call, Expr, Let, Load, Ref, Space, Store, Var
-from kernelgen.poly.model.scop import Iterator, Statement
+from kernelgen.poly.model.scop import BodyStatement, Iterator, Statement
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,30 @@ class ComputedRows:
 
 def computed_rows(product: Statement, column: str, rows: frozenset[str]) -> ComputedRows | None:
     """The product with what moves along ``rows`` and not along ``column`` in a temporary; None where nothing is computed."""
-    lets = [part for part in product.body if isinstance(part, Let)]
+    lets = {part.name: part for part in product.body if isinstance(part, Let)}
     moving: dict[str, frozenset[str]] = {}
-    for let in lets:
-        moving[let.name] = variables_in(let.value).union(*(moving[name] for name in _names(let.value)))
-    inside = [let for let in lets if column not in moving[let.name] and moving[let.name] & rows]
-    names = {let.name for let in inside}
-    used = {
-        name for part in product.body for name in _names(part.value) if not isinstance(part, Let) or part not in inside
-    }
-    final = [let for let in inside if let.name in used]
-    needed = {name for let in inside for name in _names(let.value)}
-    if len(final) != 1 or not isinstance(final[0].value, Call) or not needed <= names:
+    for name, let in lets.items():
+        moving[name] = variables_in(let.value).union(*(moving[one] for one in _names(let.value)))
+    inside = {name for name in lets if column not in moving[name] and moving[name] & rows}
+    used = {name for part in product.body for name in _names(part.value) if not _is_one_of(part, inside)}
+    final = [lets[name] for name in lets if name in inside & used]
+    if len(final) != 1 or not isinstance(final[0].value, Call):
         return None
-    return _made(product, column, inside, final[0])
+    return _made(product, column, _behind(final[0], lets), final[0])
+
+
+def _is_one_of(part: BodyStatement, names: Collection[str]) -> bool:
+    return isinstance(part, Let) and part.name in names
+
+
+def _behind(final: Let, lets: Mapping[str, Let]) -> Sequence[Let]:
+    """The bindings that the value of one needs, directly or not, and itself, in their order."""
+    needed, left = {final.name}, [final]
+    while left:
+        found = {name for name in _names(left.pop().value) if name not in needed}
+        needed |= found
+        left += (lets[name] for name in found)
+    return [let for name, let in lets.items() if name in needed]
 
 
 def _made(product: Statement, column: str, inside: Sequence[Let], final: Let) -> ComputedRows:
@@ -50,9 +60,19 @@ def _made(product: Statement, column: str, inside: Sequence[Let], final: Let) ->
     place = tuple(Var(it.name) for it in dims)
     before = (let for let in inside if let is not final)
     maker = Statement(f"{product.name}_rows", iterators, (*before, Store(buffer, place, final.value)))
-    kept = (part for part in product.body if part not in inside)
-    body = (Let(final.name, Load(buffer, place)), *kept)
+    body = _needed((Let(final.name, Load(buffer, place)), *(part for part in product.body if part is not final)))
     return ComputedRows(replace(product, body=body), maker, buffer)
+
+
+def _needed(body: Sequence[BodyStatement]) -> tuple[BodyStatement, ...]:
+    """The statements of a body but for bindings that nothing behind them needs."""
+    kept: list[BodyStatement] = []
+    names: set[str] = set()
+    for part in reversed(body):
+        if not isinstance(part, Let) or part.name in names:
+            kept.append(part)
+            names.update(_names(part.value))
+    return tuple(reversed(kept))
 
 
 def _names(value: Expr) -> Iterable[str]:

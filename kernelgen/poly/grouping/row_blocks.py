@@ -74,7 +74,7 @@ def block_rows(scop: Scop, plan: CpuPlan) -> Scop:
 
 def _with_constants(scop: Scop, product: Statement, plan: CpuPlan) -> Scop:
     """The scop with a ``product`` of pixels and constants over blocks of rows: of computed ones, or where blocks are faster."""
-    found = _with_rows(scop, product, plan.handed)
+    found = _with_rows(scop, product, plan)
     return _dealt(scop, product, plan) if found is scop else found
 
 
@@ -113,7 +113,7 @@ def dealt_length(rows: int, columns: int, plan: CpuPlan) -> int | None:
     return best if time(best) < WORTH * min(others, rows_time(rows, columns, unit, threads)) else None
 
 
-def _with_rows(scop: Scop, product: Statement, rows: int) -> Scop:
+def _with_rows(scop: Scop, product: Statement, plan: CpuPlan) -> Scop:
     """The scop with what a ``product`` of pixels and constants computes of its rows in a statement of its own."""
     classes = axis_classes(scop)
     axes = _rows_of(product, classes)
@@ -121,8 +121,9 @@ def _with_rows(scop: Scop, product: Statement, rows: int) -> Scop:
     if found is None or not axes:
         return scop
     blocked: dict[str, tuple[Statement, ...]] = {product.name: (found.maker, found.product)}
-    length = _even_length(product.iterators[_position(product, axes[-1], classes)].extent, rows)
-    if length is not None:
+    extent = product.iterators[_position(product, axes[-1], classes)].extent
+    length = _even_length(extent, plan.handed)
+    if length is not None and extent != length:
         for statement in _chain(scop, product, axes[-1], classes):
             row = statement.iterators[_position(statement, axes[-1], classes)]
             parts = blocked.get(statement.name, (statement,))

@@ -12,7 +12,7 @@ import kernelgen
 from kernelgen.checker import check
 from kernelgen.composite.description import KernelDesc, Tensor
 from kernelgen.nest.nodes import Alloc, Space
-from kernelgen.nest.walk import statements
+from kernelgen.nest.walk import accesses_of, statements
 from kernelgen.plan import CpuPlan, Plan
 from kernelgen.stages import lower
 from kernelgen.tensor.dims import Dim, sym
@@ -95,6 +95,23 @@ def test_rows_that_are_computed_are_computed_once_for_all_columns() -> None:
     held = [part.buffer.shape for part in statements(nest.body) if isinstance(part, Alloc)]
     assert (ROWS, SIZE) in held
     assert check(nest, desc).fault is None
+
+
+@pytest.mark.parametrize("rows", [49, 196])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_pixels_of_one_image_are_scaled_once_for_all_columns(rows: int, threads: int) -> None:
+    """Factors of channels belong to no row of an image, where there is one image."""
+    w = Writer()
+    x, s, k = tensor("x", rows, 40), tensor("s", 1, 40), tensor("k", 40, 96)
+    scaled = w.op("Mul", x, s, shape=(rows, 40))
+    desc = w.desc("scaled", (x, s, k), product(w, scaled, k, (rows, 96)))
+    kernel = kernelgen.compile(desc, plan=Plan(CpuPlan(threads=threads)), constants=[2])
+    read = [part for part in statements(kernel.nest.body) if "x" in {buffer.name for buffer, _ in accesses_of(part)}]
+    assert len(read) == 1
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal(shape).astype(np.float32) for shape in ((rows, 40), (1, 40), (40, 96))]
+    (found,) = kernel(*kernel.call_inputs(given))
+    np.testing.assert_allclose(found, (given[0] * given[1]) @ given[2], rtol=1e-4, atol=1e-4)
 
 
 def test_what_is_computed_for_all_heads_keeps_no_head_apart() -> None:
