@@ -141,6 +141,10 @@ class SharedSession:
             self._api.release("Session", self.pointer)
 
 
+MOST_SHAPES = 256
+"""That a binding knows at a time: a program of open extents may bring others at every call."""
+
+
 class Binding:
     """Arrays by the places of inputs and outputs, and the call that runs a session on them.
 
@@ -174,6 +178,8 @@ class Binding:
         rank, (_, size) = len(shape), ELEMENTS[element]
         extents = self._shapes.get(shape)
         if extents is None:
+            if len(self._shapes) == MOST_SHAPES:
+                self._shapes.clear()
             extents = self._shapes[shape] = (ctypes.c_int64 * rank)(*shape)
         value = self._api.made(
             "CreateTensorWithDataAsOrtValue", self._api.memory, address, size * prod(shape), extents, rank, element

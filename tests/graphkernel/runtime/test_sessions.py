@@ -10,6 +10,7 @@ import sys
 import threading
 from ctypes import CDLL
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import graphkernel as gk
 from graphkernel import ops
 from graphkernel.errors import OptionError
 from graphkernel.onnx_writing.writer import Writer
-from graphkernel.runtime.onnxruntime.c_interface import OnnxRuntimeError
+from graphkernel.runtime.onnxruntime.c_interface import MOST_SHAPES, Binding, OnnxRuntimeError
 from graphkernel.runtime.onnxruntime.initializers import initializer, lies_beside
 from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost, RegionStep
 from graphkernel.runtime.onnxruntime.sessions import RegionModel, open_session
@@ -310,3 +311,11 @@ def test_a_call_needs_a_thread(threads: int) -> None:
         gk.compile(gk.trace(lambda x: net(x, W), X), threads=threads)
     with pytest.raises(OptionError, match="a call runs on one thread at least"):
         gk.jit(lambda x: net(x, W), threads=threads)
+
+
+def test_a_binding_knows_no_more_shapes_than_it_may():
+    api: Any = SimpleNamespace(made=lambda *_: None, call=print, memory=None, pointer=None)
+    binding = Binding(api, api, ["x"], [])
+    for rows in range(3 * MOST_SHAPES):
+        binding.bind_input(0, TensorProto.FLOAT, (rows, 2), 0)
+    assert 0 < len(binding._shapes) <= MOST_SHAPES
