@@ -1,6 +1,9 @@
-"""A minimum of a maximum, both with numbers, is ONNX's Clip, which onnxruntime computes within a convolution.
+"""A minimum of a maximum, both with numbers, and a maximum with nought, as onnxruntime computes them within a convolution.
 
 Min(Max(x, low), high)   ->   Clip(x, low, high)     both keep NaN
+Max(x, 0)                ->   Relu(x)                both keep NaN
+
+Onnxruntime's Max is computed by itself, and in NCHW: every convolution beside it changes its layout before and behind.
 """
 
 from __future__ import annotations
@@ -16,10 +19,13 @@ from graphkernel.ops.library.host_bodies import read_by
 Nodes = Sequence[Any]
 """ONNX nodes in order."""
 
+RECTIFIED = ("float32", "float64")
+"""What onnxruntime has a Relu for on a CPU."""
+
 
 def clipped(nodes: Nodes, constants: Mapping[str, np.ndarray], kept: Collection[str]) -> list[Any]:
-    """The ``nodes`` with Clip in the place of such pairs; ``constants`` are the numbers that they read, ``kept``
-    results that others read.
+    """The ``nodes`` with Clip and Relu in their places; ``constants`` are the numbers that they read, ``kept`` results
+    that others read.
     """
     from onnx import helper
 
@@ -36,7 +42,17 @@ def clipped(nodes: Nodes, constants: Mapping[str, np.ndarray], kept: Collection[
             made.append(helper.make_node("Clip", [value, low, high], node.output, name=node.name))
         else:
             made.append(node)
-    return [node for node in made if node.output[0] not in gone]
+    return [_rectified(node, constants) for node in made if node.output[0] not in gone]
+
+
+def _rectified(node: Any, constants: Mapping[str, np.ndarray]) -> Any:
+    """A maximum with nought as Relu, any other node as it is."""
+    from onnx import helper
+
+    value, low = _sides(node, "Max", constants)
+    if not value or constants[low].dtype.name not in RECTIFIED or constants[low] != 0:
+        return node
+    return helper.make_node("Relu", [value], node.output, name=node.name)
 
 
 def _sides(node: Any, op_type: str, constants: Mapping[str, np.ndarray]) -> tuple[str, str]:

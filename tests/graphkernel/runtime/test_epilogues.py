@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import graphkernel as gk
 from graphkernel import ops
+from graphkernel.runtime.onnxruntime.clips import clipped as written_clips
 
 RANDOM = np.random.default_rng(0)
 IMAGE = RANDOM.standard_normal((2, 3, 8, 8)).astype(np.float32)
@@ -84,3 +86,20 @@ def test_a_clip_keeps_what_is_no_number():
     assert np.isnan(found[0]).all()
     assert found[1].min() == 0.0
     assert found[1].max() == 6.0
+
+
+def test_a_rectifier_keeps_what_is_no_number():
+    image = IMAGE.copy()
+    image[0] = np.nan
+    (found,) = gk.compile(gk.trace(lambda x: ops.relu(biased(x)), image), flags=FLAGS)(image)
+    assert np.isnan(found[0]).all()
+    assert found[1].min() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("low", "written"), [(np.float32(0), "Relu"), (np.float32(1), "Max"), (np.int32(0), "Max"), (np.float16(0), "Max")]
+)
+def test_a_maximum_with_nought_is_what_a_library_computes_within_a_convolution(low: np.generic, written: str):
+    node = helper.make_node("Max", ["low", "x"], ["y"], name="rectified")
+    (found,) = written_clips([node], {"low": np.asarray(low)}, {"y"})
+    assert (found.op_type, list(found.output), found.name) == (written, ["y"], "rectified")
