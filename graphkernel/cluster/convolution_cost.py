@@ -35,6 +35,13 @@ CALL_OF_KERNEL = 2_000.0
 """Cycles of the start of a kernel more: tens of nanoseconds, and its first lines."""
 
 
+SECOND_CACHE_BYTES = 1 << 19
+"""Of weights that the second cache keeps while row after row of an image passes them."""
+
+POINTS_AT_ONCE = 6
+"""Results of a channel that a kernel of ours holds in registers while all their weights pass."""
+
+
 class Windows(Enum):
     """What a convolution is to a kernel: of one element, side by side, of one channel each, of some, of all channels."""
 
@@ -125,8 +132,8 @@ def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycle
     own, library = 0.0, CALL
     for node in convolutions:
         kind, cycles = windows_of(node), _cycles(node)
-        own += cycles / OWN_SHARES[kind]
-        library += cycles / LIBRARY_SHARES[kind]
+        own += cycles / OWN_SHARES[kind] + _read_again(node, kind)
+        library += cycles * _inside(node) / LIBRARY_SHARES[kind]
     return Cycles(
         own + sum(2 * FLOAT_BYTES * _elements(value.type.shape) / BYTES_PER_CYCLE for value in borders), library
     )
@@ -139,6 +146,36 @@ def _cycles(node: Node) -> float:
     points = _elements(sizes.result) / count
     each = prod(terms) if node.out.type.dtype.is_float else prod(terms) / WORD_BYTES
     return points * -(-count // LANES) * LANES * each / TERMS_PER_CYCLE
+
+
+def _read_again(node: Node, kind: Windows) -> float:
+    """Of weights too large for the second cache, where an extent is open: then no kernel of ours passes them only once."""
+    sizes = sizes_of(node)
+    count = (FLOAT_BYTES if node.out.type.dtype.is_float else 1) * _elements(sizes.weights)
+    is_open = not all(isinstance(dim, int) for dim in sizes.result)
+    if kind is not Windows.DENSE or not is_open or count <= SECOND_CACHE_BYTES:
+        return 0.0
+    points = _elements(sizes.result) / _elements(sizes.weights[:1])
+    return points / POINTS_AT_ONCE * count / CACHED_BYTES_PER_CYCLE
+
+
+def _inside(node: Node) -> float:
+    """The share of taps that lie in the image where they lie apart: a library leaves out the others.
+
+    Of taps side by side few lie outside, and leaving them out costs what it saves.
+    """
+    dilation = node.attrs.ints("dilation", (1, 1))
+    if set(dilation) == {1}:
+        return 1.0
+    sizes, stride, pads = sizes_of(node), node.attrs.ints("stride", (1, 1)), node.attrs.ints("pad", (0, 0, 0, 0))
+    found = 1.0
+    for axis, step in enumerate(dilation):
+        extent, taps = (int(_elements((1, shape[axis + 2]))) for shape in (sizes.image, sizes.weights))
+        span = step * (taps - 1)
+        places = range(-pads[2 * axis], extent + pads[2 * axis + 1] - span, stride[axis])
+        inside = sum(0 <= place + step * tap < extent for place in places for tap in range(taps))
+        found *= inside / (len(places) * taps) if len(places) else 1.0
+    return found
 
 
 def _elements(shape: Shape) -> float:

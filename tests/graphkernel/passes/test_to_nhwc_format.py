@@ -263,6 +263,33 @@ def test_a_region_of_points_alone_has_kernels_that_are_fast_enough() -> None:
     assert _decisions(graphkernel.trace(lambda x: ops.conv2d(x, narrow), image)) == ["not-own-convolution"]
 
 
+@pytest.mark.parametrize(
+    ("channels", "height", "chosen"),
+    [(256, 14, "own-convolution"), (256, "h", "not-own-convolution"), (64, "h", "own-convolution")],
+)
+def test_large_weights_are_left_to_a_library_where_extents_are_open(
+    channels: int, height: int | str, chosen: str
+) -> None:
+    def network(x: Tensor) -> Tensor:
+        for _ in range(4):
+            x = ops.relu(ops.conv2d(x, np.ones((channels, channels, 3, 3), np.float32), 1, 1))
+        return x
+
+    assert _decisions(graphkernel.trace(network, graphkernel.spec((1, channels, height, 14)))) == [chosen]
+
+
+@pytest.mark.parametrize(("dilation", "chosen"), [(1, "own-convolution"), (12, "not-own-convolution")])
+def test_a_library_leaves_out_what_windows_have_outside_of_the_image(dilation: int, chosen: str) -> None:
+    weights = np.ones((256, 256, 3, 3), np.float32)
+
+    def network(x: Tensor) -> Tensor:
+        for _ in range(4):
+            x = ops.relu(ops.conv2d(x, weights, pad=dilation, dilation=dilation))
+        return x
+
+    assert _decisions(graphkernel.trace(network, np.ones((1, 256, 28, 28), np.float32))) == [chosen]
+
+
 @pytest.mark.usefixtures("fast_kernels")
 def test_flags_leave_a_convolution_to_a_library() -> None:
     weights = np.ones((16, 8, 1, 1), np.float32)
