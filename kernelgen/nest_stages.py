@@ -40,6 +40,7 @@ from kernelgen.transforms.cpu.prefetch_panels import prefetch
 from kernelgen.transforms.cpu.prepare_constants import prepare
 from kernelgen.transforms.cpu.register_blocking import registers
 from kernelgen.transforms.cpu.share_panels import share_panels
+from kernelgen.transforms.cpu.tables_of_steps import tables_of_steps
 from kernelgen.transforms.cpu.unroll_and_jam import jam_rows
 from kernelgen.transforms.cpu.window_borders import borders
 from kernelgen.transforms.gpu.assign_memory_spaces import places
@@ -137,6 +138,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     ),
     Stage(borders, "terms outside of an image are known, and sums are no locals yet"),
     Stage(registers, "a block of results stays put while its reduction runs"),
+    Stage(tables_of_steps, "blocks and panels are laid out, which know no tables, and storage is not decided"),
     Stage(contract, "storage is decided when the loops are known", needs=(INITIALIZED,), gives=(STORAGE_DECIDED,)),
     Stage(
         contract_large,
