@@ -199,15 +199,22 @@ def image_rows(band: Band, sides: ConstantProduct, constants: frozenset[str]) ->
 def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     """The block of a product's band: one that a thread's share of rows is made of, where they are dealt, or a block of rows."""
     rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
-    if image_rows(band, sides, band.scop.constants):
+    around = image_rows(band, sides, band.scop.constants)
+    threads = limits.threads if _deals_panels(band, sides, around) else 1
+    if around:
         terms = prod(axis.extents[0] for axis in band.axes if not axis.coincident and isinstance(axis.extents[0], int))
         widest = MOST_PANEL_BYTES // (FLOAT_BYTES * terms * limits.unit.lanes)
-        widest = max(1, min(widest, MOST_VECTORS))
-        return block_for(rows, columns, limits.unit, widest=widest, threads=limits.threads)
+        return block_for(rows, columns, limits.unit, widest=max(1, min(widest, MOST_VECTORS)), threads=threads)
     share = share_of(band, sides, limits) or _block_length(band, sides)
     if share is None:
-        return block_for(rows, columns, limits.unit, threads=limits.threads if band.outermost else 1)
+        return block_for(rows, columns, limits.unit, threads=threads)
     return block_for(share, columns, limits.unit, whole=True)
+
+
+def _deals_panels(band: Band, sides: ConstantProduct, around: tuple[int, ...]) -> bool:
+    """Whether the loop over panels is the one that threads share: no loop over groups or tiles is outside of it."""
+    inside = {sides.row, sides.column, *around}
+    return band.outermost and all(m in inside for m, axis in enumerate(band.axes) if axis.coincident)
 
 
 def _block_length(band: Band, sides: ConstantProduct) -> int | None:

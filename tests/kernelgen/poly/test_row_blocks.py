@@ -97,6 +97,15 @@ def test_rows_that_are_computed_are_computed_once_for_all_columns() -> None:
     assert check(nest, desc).fault is None
 
 
+@pytest.mark.parametrize(("groups", "plans"), [(16, 1), (1, 2)], ids=["threads share groups", "threads share panels"])
+def test_panels_are_narrower_where_threads_share_them(groups: int, plans: int) -> None:
+    w = Writer()
+    a, b = tensor("a", groups, 17, 64), tensor("b", groups, 64, 192)
+    desc = w.desc("tiles", (a, b), product(w, a, b, (groups, 17, 192)))
+    found = [kernelgen.compile(desc, plan=Plan(CpuPlan(threads=threads)), constants=[1]) for threads in (1, 2)]
+    assert len({kernel.stages["plan"] for kernel in found}) == plans
+
+
 @pytest.mark.parametrize("rows", [49, 196])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_pixels_of_one_image_are_scaled_once_for_all_columns(rows: int, threads: int) -> None:
