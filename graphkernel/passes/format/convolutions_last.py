@@ -1,7 +1,8 @@
 """Convolutions and their gradients with channels last: products where windows are points, else convolutions of HWIO weights.
 
     dx = Conv2DBackpropInput(dy, w)      ==>    dx' = Conv2D(dy', w turned round)
-    dw = Conv2DBackpropFilter(dy, x)     ==>    dw' = Conv2D(x'', dy'')        channels take the place of images, in x'' and dw'
+    dw = Conv2DBackpropFilter(dy, x)     ==>    dw' = MatMul(patches of x, dy')        where patches are few
+                                         ==>    dw' = Conv2D(x'', dy'')        channels take the place of images, in x'' and dw'
 
 Weights that are no constants are put into their order at every call: they are small beside images. Their gradients leave in the
 order that weights have.
@@ -29,6 +30,9 @@ from kernelgen.tensor.types import Attrs, Shape
 
 PIECE = 32
 """Channels of weights on either side that are put into another order at a time."""
+
+MOST_PATCHES = 1 << 26
+"""Bytes of the patches whose product is the gradient of weights: more memory than that is not taken."""
 
 PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
 
@@ -123,12 +127,42 @@ def _by_filter(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Val
     if windows_of(node) is Windows.POINTS:
         rows, images = (ops.reshape(each, (_count(each.shape[:-1]), each.shape[-1])) for each in (dy, x))
         return (ops.reshape(ops.matmul(rows, images, True, False), size).value,)
+    if _count((*size[1:], *dy.shape[:-1])) * FLOAT.itemsize <= MOST_PATCHES:
+        return (_of_patches(dy, x, size, node.attrs).value,)
     attrs = node.attrs.without("filter_size").with_(
         stride=node.attrs.ints("dilation", (1, 1)), dilation=node.attrs.ints("stride", (1, 1))
     )
     channels, places = ops.transpose(x, (3, 1, 2, 0)), ops.transpose(dy, (1, 2, 0, 3))
     found = Tensor(_convolution(channels.value, places.value, attrs, builder, node.name), builder)
     return (ops.transpose(found[:, : size[2], : size[3], :], (3, 0, 1, 2)).value,)
+
+
+def _of_patches(dy: Tensor, x: Tensor, size: Shape, attrs: Attrs) -> Tensor:
+    """The sum over all places of a window's elements times ``dy``: a product, whose rows are what elements of windows saw."""
+    (top, bottom, left, right), (down, across) = attrs.ints("pad", (0, 0, 0, 0)), attrs.ints("dilation", (1, 1))
+    (below, beside), (rows, columns) = attrs.ints("stride", (1, 1)), (int(str(n)) for n in dy.shape[1:3])
+    padded = _margin(_margin(x, 1, (top, bottom)), 2, (left, right))
+    image = ops.transpose(padded, (3, 0, 1, 2))
+    height, width = (int(str(n)) for n in size[2:])
+    seen = [
+        image[:, :, i : i + below * (rows - 1) + 1 : below, j : j + beside * (columns - 1) + 1 : beside]
+        for i in range(0, height * down, down)
+        for j in range(0, width * across, across)
+    ]
+    points = _count(dy.shape[:-1])
+    patches = ops.reshape(
+        ops.concat([ops.reshape(each, (1, *each.shape)) for each in seen], 0), (_count(size[1:]), points)
+    )
+    found = ops.matmul(patches, ops.reshape(dy, (points, dy.shape[-1])), False, False)
+    return ops.transpose(ops.reshape(found, (height, width, size[1], size[0])), (3, 2, 0, 1))
+
+
+def _margin(x: Tensor, axis: int, sides: tuple[int, int]) -> Tensor:
+    """With so many zeros before and behind along an axis: joined pieces are a kernel, and an operator Pad may be none."""
+    shape = [int(str(extent)) for extent in x.shape]
+    zeros = [np.zeros((*shape[:axis], side, *shape[axis + 1 :]), FLOAT.numpy) for side in sides]
+    parts = [each for each in (zeros[0], x, zeros[1]) if each.shape[axis]]
+    return ops.concat(parts, axis) if len(parts) > 1 else x
 
 
 def _count(dims: Sequence[object]) -> int:
