@@ -283,7 +283,7 @@ class _Named:
         """What stands for an operand; constants are numbered."""
         if value in self._values:
             return self._values[value]
-        if value.constant is None or value.constant.size != 1:
+        if not value.is_known or value.type.size != 1:
             raise GraphKernelError(
                 f"{value.node.name} of type {value.type} cannot be inside a kernel; make it an operand"
             )
@@ -294,7 +294,7 @@ class _Named:
     def output(self, value: Value, taken: set[Value]) -> Value:
         """What stands for a result, a copy when the value is no result of its own."""
         found = self.read(value)
-        if found.constant is None and found not in taken:
+        if not found.is_known and found not in taken:
             return found
         return self.emit(RESHAPE, (found,), Attrs.of(shape=value.type.shape)).out
 
@@ -353,7 +353,7 @@ class _Reader:
 
     def read(self, value: Value) -> Value:
         """What stands for an operand."""
-        return self.builder.constant(value.constant) if value.constant is not None else self.values[value]
+        return self.builder.constant(value.constant) if value.is_known else self.values[value]
 
 
 def _plain(value: Value) -> TensorType:

@@ -37,7 +37,7 @@ def is_of_inputs(node: Node) -> bool:
     """
     if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype != FLOAT:
         return False
-    return all(arg.constant is None and arg.type.rank > 2 for arg in node.args)
+    return all(not arg.is_known and arg.type.rank > 2 for arg in node.args)
 
 
 def scores_of(values: Node) -> Node | None:

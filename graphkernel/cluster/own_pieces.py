@@ -31,7 +31,7 @@ WINDOWS_OF_ONNX = frozenset({
 def pieces_beside_windows(graph: Graph) -> frozenset[Node]:
     """The pieces that lead only to, or come only from convolutions and poolings, through pointwise operators and moves."""
     order = graph.operators
-    behind = _reached(order, lambda node: [value.node for value in node.args if value.constant is None])
+    behind = _reached(order, lambda node: [value.node for value in node.args if not value.is_known])
     before = _reached(reversed(order), lambda node: graph.users[node])
     return frozenset(node for node in behind | before if node.op in PIECES)
 

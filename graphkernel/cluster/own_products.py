@@ -37,7 +37,7 @@ def prepared_operands(kernel: Node) -> tuple[int, ...]:
     constants = {
         inside: position
         for position, (inside, given) in enumerate(zip(body.inputs, kernel.args, strict=True))
-        if given.constant is not None and given.constant.size > 1
+        if given.is_known and given.type.size != 1
     }
     read = {arg for node in body.operators if node.op in WEIGHTED for arg in node.args}
     return tuple(constants.values()) if read & constants.keys() else ()

@@ -53,7 +53,7 @@ def _named(node: Node) -> dict[str, Any]:
 
 
 def _operand(value: Value) -> str | dict[str, str]:
-    return _value(value) if value.constant is not None else _name(value)
+    return _value(value) if value.is_known else _name(value)
 
 
 def _value(value: Value) -> dict[str, str]:

@@ -77,7 +77,7 @@ class _Expansions:
 def _likeness(value: Value, args: tuple[Value, ...]) -> Hashable:
     """What an expander may ask of an operand: its type, which others are the same, numbers that are no weights."""
     is_weights = value.type.size != 1 and value.type.dtype.is_float
-    is_asked = value.type.dtype.category is Category.COMPLEX or (value.constant is not None and not is_weights)
+    is_asked = value.type.dtype.category is Category.COMPLEX or (value.is_known and not is_weights)
     return args.index(value), value.type, value if is_asked else None
 
 

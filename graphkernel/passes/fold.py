@@ -34,14 +34,14 @@ def constant_folding(graph: Graph, context: Context) -> Graph:
 def _folded(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies."""
     builder = Builder()
-    allowance = Allowance.beside(node.data.array for node in graph.nodes if node.data and node.data.array is not None)
+    allowance = Allowance.beside(node.data.nbytes for node in graph.nodes if node.data and node.data.is_known)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
         results = folded(kept, builder) if is_foldable(kept) and not allowance.is_spent else None
         if results is None:
             return kept.outs
-        allowance.take(value.constant for value in results if value.constant is not None)
+        allowance.take(value.node.data.nbytes for value in results if value.node.data is not None)
         context.log.add(PASS_NAME, "folded", node.name, message=node.op.name)
         return results
 

@@ -51,7 +51,7 @@ class _Cost:
         touched = (value for node in calls for value in dict.fromkeys((*node.args, *node.outs)))
         moved: Dim = 0
         for value in touched:
-            moved = moved + (0 if value.constant is not None else value.type.size * value.type.dtype.itemsize)
+            moved = moved + (0 if value.is_known else value.type.size * value.type.dtype.itemsize)
         return _Cost(len(calls), moved)
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ there, as :mod:`graphkernel.cluster.product_cost` models it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from graphkernel.cluster.attention import attention_products
 from graphkernel.cluster.own_products import PRODUCTS
@@ -21,7 +22,7 @@ from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.dims import product
-from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.graph import Graph, Node, Value, keep, static_shape
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import dtype
 
@@ -94,7 +95,7 @@ def _is_of_calls(node: Node) -> bool:
     """Whether it is a float32 product of matrices of known extents that calls decide."""
     if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype != FLOAT:
         return False
-    return all(arg.constant is None and all(isinstance(dim, int) for dim in arg.type.shape) for arg in node.args)
+    return all(not arg.is_known and all(isinstance(dim, int) for dim in arg.type.shape) for arg in node.args)
 
 
 def is_with_constant(node: Node) -> bool:
@@ -102,8 +103,10 @@ def is_with_constant(node: Node) -> bool:
     if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype not in FLOATS:
         return False
     weights = node.args[1]
-    known = weights.constant
-    return known is not None and known.ndim == 2 and min(known.shape) > 1 and known.size >= LEAST_WEIGHTS
+    extents = static_shape(weights)
+    if not weights.is_known or extents is None:
+        return False
+    return len(extents) == 2 and min(extents) > 1 and prod(extents) >= LEAST_WEIGHTS
 
 
 def is_barred(node: Node, options: Options) -> bool:

@@ -23,7 +23,7 @@ from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.matmul import MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.types import dtype
+from kernelgen.tensor.types import TensorType, dtype
 
 FLOAT = dtype("float32")
 LEAST_PATCH = 64
@@ -37,17 +37,16 @@ def patch_products(graph: Graph, context: Context) -> Graph:
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         if not _is_of_patches(node) or _is_barred(context.options):
             return keep(node, args).outs
-        weights = args[1].constant
-        assert weights is not None, "as asked before"
-        context.log.add(patch_products.name, "own-product", node.name, message=f"of {prod(weights.shape[1:])} elements")
-        return (_product(args[0], weights, node),)
+        elements = prod(_extents(args[1])[1:])
+        context.log.add(patch_products.name, "own-product", node.name, message=f"of {elements} elements")
+        return (_product(args[0], args[1], node),)
 
     made = graph.rebuild(rewrite)
     return made if made is graph else with_unique_labels(made)
 
 
 def _is_of_patches(node: Node) -> bool:
-    if node.op is not CONV2D or node.args[1].constant is None or node.out.type.dtype != FLOAT:
+    if node.op is not CONV2D or not node.args[1].is_known or node.out.type.dtype != FLOAT:
         return False
     _, _, *window = node.args[1].type.shape
     fits = (node.attrs.ints("stride", (1, 1)), node.attrs.int("group", 1)) == (tuple(window), 1)
@@ -56,7 +55,7 @@ def _is_of_patches(node: Node) -> bool:
         isinstance(extent, int) and isinstance(side, int) and extent % side == 0
         for extent, side in zip(node.args[0].type.shape[2:], window, strict=True)
     )
-    is_wide = set(window) != {1} and prod(node.args[1].constant.shape[1:]) >= LEAST_PATCH
+    is_wide = set(window) != {1} and prod(_extents(node.args[1])[1:]) >= LEAST_PATCH
     return fits and plain and whole and is_wide
 
 
@@ -65,11 +64,21 @@ def _is_barred(options: Options) -> bool:
     return MATMUL.name in options.disable_cluster_ops or bool(only and MATMUL.name not in only)
 
 
-def _product(image: Value, weights: np.ndarray, node: Node) -> Value:
+def _extents(weights: Value) -> tuple[int, ...]:
+    return tuple(dim for dim in weights.type.shape if isinstance(dim, int))
+
+
+def _matrix(weights: np.ndarray) -> np.ndarray:
+    """Weights [O, I, H, W] as [I * H * W, O]."""
+    return np.ascontiguousarray(weights.reshape(len(weights), -1).T)
+
+
+def _product(image: Value, weights: Value, node: Node) -> Value:
     (batch, _, *_), (_, _, rows, columns) = image.type.shape, node.out.type.shape
-    count, channels, height, width = weights.shape
+    count, channels, height, width = _extents(weights)
     builder = Builder()
     x = ops.reshape(Tensor(image, builder), (batch, channels, rows, height, columns, width))
     patches = ops.reshape(ops.transpose(x, (0, 2, 4, 1, 3, 5)), (batch, rows * columns, channels * height * width))
-    found = ops.matmul(patches, np.ascontiguousarray(weights.reshape(count, -1).T))
+    matrix = builder.derived(_matrix, weights, of=TensorType((channels * height * width, count), FLOAT))
+    found = ops.matmul(patches, Tensor(matrix, builder))
     return ops.reshape(ops.transpose(found, (0, 2, 1)), (batch, count, rows, columns)).value

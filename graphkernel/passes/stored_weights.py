@@ -66,9 +66,8 @@ def _is_dequantized(x: Value) -> bool:
 
 
 def _of_floats(node: Node, turned: bool) -> Stored | None:
-    if not is_with_constant(node):
+    if not is_with_constant(node) or not is_bound_by_memory(product(node.out.type.shape[:-1])):
         return None
     weights = node.args[1].constant
     assert weights is not None, "it is a product with a constant"
-    rows = product(node.out.type.shape[:-1])
-    return halves(weights.T if turned else weights) if is_bound_by_memory(rows) else None
+    return halves(weights.T if turned else weights)

@@ -23,7 +23,7 @@ def is_foldable(node: Node) -> bool:
         or not node.args
         or is_random(node)
         or is_ordered(node)
-        or any(arg.constant is None for arg in node.args)
+        or any(not arg.is_known for arg in node.args)
     ):
         return False
     largest = max(arg.type.size for arg in node.args if isinstance(arg.type.size, int))

@@ -82,7 +82,7 @@ Partial = tuple[dict[str, Binding], frozenset[Node]]
 def _match(pattern: Term, value: Value, bindings: dict[str, Binding]) -> Iterator[Partial]:
     match pattern:
         case Variable(name, constant):
-            if (not constant or value.constant is not None) and bindings.get(name, value) == value:
+            if (not constant or value.is_known) and bindings.get(name, value) == value:
                 yield {**bindings, name: value}, frozenset()
         case Literal():
             if value.constant is not None and pattern.matches(value.constant):

@@ -115,7 +115,7 @@ def bytes_moved(values: Iterable[Value]) -> Dim:
     """The bytes of the values, each counted once; constants of one element cost nothing."""
     total: Dim = 0
     for value in dict.fromkeys(values):
-        scalar = value.constant is not None and value.constant.size == 1
+        scalar = value.is_known and value.type.size == 1
         total = total + (0 if scalar else value.type.size * value.type.dtype.itemsize)
     return total
 

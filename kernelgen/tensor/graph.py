@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.compare import difference
-from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.constant_data import ConstantData, Derivation
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.operator import CONSTANT, FUSED, LEAVES, PARAMETER, Operator
 from kernelgen.tensor.printer import notebook_text, show
@@ -111,8 +111,13 @@ class Value(NamedTuple):
 
     @property
     def constant(self) -> np.ndarray | None:
-        """The content, if this is a constant whose content is known."""
+        """The content, if this is a constant whose content is known; it may have to be made first."""
         return self.node.data.array if self.node.data is not None else None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this is a constant whose content is known."""
+        return self.node.data is not None and self.node.data.is_known
 
 
 _value = partial(tuple.__new__, Value)
@@ -338,11 +343,24 @@ class Builder:
         if of is None and isinstance(array, float):
             of = "float32"
         content = raw if of is None else raw.astype(dtype(of).numpy, copy=False)
-        data = self._shared(content)
+        return self._holding(
+            self._shared(content), TensorType(tuple(int(d) for d in content.shape), dtype(content.dtype))
+        )
+
+    def derived(self, function: Callable[..., np.ndarray], *sources: Value, of: TensorType) -> Value:
+        """The constant ``function(*contents of sources)`` of type ``of``, which is made when it is first read.
+
+        ``sources`` are constants whose content is known; ``function`` takes and gives arrays, always the same for the same,
+        and is equal to itself alone, or a frozen value.
+        """
+        given = tuple(source.node.data for source in sources if source.node.data is not None)
+        data = ConstantData(None, None, Derivation(function, given, of))
+        return self._holding(self._contents.setdefault(data, data), of)
+
+    def _holding(self, data: ConstantData, type_: TensorType) -> Value:
         key = ("constant", data)
         if self.intern and key in self._interned:
             return self._interned[key].out
-        type_ = TensorType(tuple(int(d) for d in content.shape), dtype(content.dtype))
         made = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
         self._interned[key] = made
         return made.out
@@ -350,10 +368,10 @@ class Builder:
     def _shared(self, content: np.ndarray) -> ConstantData:
         """The one of all constants with this content."""
         known = self._contents.get(id(content))
-        if known is None or known.array is not content:
+        if known is None or known.held is not content:
             data = ConstantData.of(content)
             known = self._contents.setdefault(data, data)
-            self._contents[id(known.array)] = known
+            self._contents[id(known.held)] = known
         return known
 
     def emit(self, op: Operator, /, *args: Value, name: str = "", **attrs: object) -> Value:

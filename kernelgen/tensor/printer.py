@@ -42,7 +42,7 @@ def large_constants(graph: Graph) -> Iterator[ConstantData]:
     for node in graph.nodes:
         if node.body is not None:
             yield from large_constants(node.body)
-        elif node.data is not None and (node.data.array is None or node.data.array.size > INLINE_LIMIT):
+        elif node.data is not None and not _is_spelled(node):
             yield node.data
 
 
@@ -122,14 +122,21 @@ def _node_names(graph: Graph) -> dict[Node, str]:
 def _is_inline(node: Node) -> bool:
     """Scalar constants are written where they are used."""
     (type_, *_) = node.types
-    known = node.data is not None and node.data.array is not None
+    known = node.data is not None and node.data.is_known
     return known and type_ == TensorType((), type_.dtype) and can_spell(type_.dtype)
+
+
+def _is_spelled(node: Node) -> bool:
+    """Whether a constant is small enough to stand in the text, if its content is known."""
+    size = node.types[0].size
+    return node.data is not None and node.data.is_known and isinstance(size, int) and size <= INLINE_LIMIT
 
 
 def _constant(node: Node, names: dict[Node, str]) -> str:
     assert node.data is not None
-    (type_,), array = node.types, node.data.array
-    if array is None or array.size > INLINE_LIMIT or not can_spell(type_.dtype):
+    (type_,) = node.types
+    array = node.data.array if _is_spelled(node) and can_spell(type_.dtype) else None
+    if array is None:
         return f"const {names[node]}: {type_} = sha256:{node.data.digest}"
     elements = ", ".join(element_text(element, type_.dtype) for element in array.reshape(-1))
     return f"const {names[node]}: {type_} = [{elements}]"

@@ -175,10 +175,10 @@ def _wrong_types(node: Node, checked: Checked) -> str:
 def _content(node: Node) -> Iterator[tuple[str, str]]:
     if (node.data is not None) != (node.op is CONSTANT):
         yield "G5", f"{node.op.name} {node.name} {'has' if node.data is not None else 'lacks'} content"
-    elif node.data is not None and node.data.array is not None:
-        array = node.data.array
-        if (TensorType(tuple(array.shape), dtype(array.dtype), node.types[0].layout),) != node.types:
-            yield "G5", f"constant {node.name}: {_text(node.types)} has content {array.dtype}{list(array.shape)}"
+    elif node.data is not None and (form := node.data.form) is not None:
+        shape, of = form
+        if (TensorType(shape, dtype(of), node.types[0].layout),) != node.types:
+            yield "G5", f"constant {node.name}: {_text(node.types)} has content {of}{list(shape)}"
 
 
 def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, str]]:

@@ -125,7 +125,7 @@ class _Source:
         infos = [info for info in graph.input if info.name not in self.constants]
         symbols = Symbols.of(infos, self.dims, uncut)
         builder = ModelBuilder((placed.node for placed in self.nodes), symbols.derive.told)
-        allowance = Allowance.beside(self.constants.values())
+        allowance = Allowance.beside(array.nbytes for array in self.constants.values())
         importer = _Importer(opsets_of(self.model), allowance, symbols, declared, builder, further=self.further)
         importer.values.update((name, _known(array)) for name, array in self.constants.items())
         inputs = importer.parameters(infos)
@@ -201,7 +201,7 @@ class _Importer:
             call = self._call(node, where)
             results = self._results(call, node, where)
             if node.op_type != "Constant":
-                self.allowance.take(result for result in results if isinstance(result, np.ndarray))
+                self.allowance.take(result.nbytes for result in results if isinstance(result, np.ndarray))
             extents = known_extents(call) if len(results) == 1 and not _has_opaque(call) else None
             for name, result in zip(node.output, results, strict=False):
                 if name:

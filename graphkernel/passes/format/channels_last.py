@@ -87,7 +87,7 @@ def _has_kernel(node: Node) -> bool:
 def _is_pointwise(node: Node) -> bool:
     if node.op.kind is not Kind.ELEMWISE or node.op.composite or len(node.types) != 1 or set(node.attrs) - AXIS_FREE:
         return False
-    return all(is_image(arg) or arg.type.rank < IMAGE or arg.constant is not None for arg in node.args)
+    return all(is_image(arg) or arg.type.rank < IMAGE or arg.is_known for arg in node.args)
 
 
 def _pointwise(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:

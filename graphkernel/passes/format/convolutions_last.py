@@ -26,7 +26,7 @@ from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL_INTEGER
 from kernelgen.tensor.operators.nn import BYTE_SUMS, CONV2D, NHWC, is_nhwc
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
-from kernelgen.tensor.types import Attrs, Shape
+from kernelgen.tensor.types import Attrs, Shape, TensorType
 
 PIECE = 32
 """Channels of weights on either side that are put into another order at a time."""
@@ -41,7 +41,7 @@ def has_form(node: Node) -> bool:
     """Whether a ``node`` is a convolution in NCHW, or a gradient of one, and has a form with channels last."""
     if is_nhwc(node.attrs) or len(node.args) != 2:
         return False
-    if node.op is CONV2D and node.args[1].constant is not None:
+    if node.op is CONV2D and node.args[1].is_known:
         return node.out.type.dtype in (FLOAT, BYTE_SUMS)
     if node.out.type.dtype != FLOAT:
         return False
@@ -66,20 +66,27 @@ def _margins(node: Node) -> tuple[int, ...]:
 def _convolved(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
     image, weights = args
     kind = windows_of(node)
-    known = weights.constant
-    if known is None:
+    if not weights.is_known:
         if kind is Windows.POINTS:
             return (_product(image, weights, builder, turned=True),)
         last = builder.emit(TRANSPOSE, weights, perm=(2, 3, 1, 0))
         return (_convolution(image, last, node.attrs, builder, node.name),)
-    matrix = channels_last(known)
+    outer, inner, height, width = (int(str(dim)) for dim in weights.type.shape)
     if kind in (Windows.POINTS, Windows.PATCHES):
         patches = image if kind is Windows.POINTS else _patches(node, image, builder)
-        held = builder.constant(matrix.reshape(-1, matrix.shape[-1]))
+        matrix = TensorType((height * width * inner, outer), weights.type.dtype)
+        held = builder.derived(_matrix, weights, of=matrix)
         if node.out.type.dtype == BYTE_SUMS:
             return (builder.emit(MATMUL_INTEGER, patches, held, name=node.name, **{OWN_KERNEL: True}),)
         return (builder.emit(BATCH_MATMUL, patches, held, name=node.name, **PLAIN_PRODUCT),)
-    return (_convolution(image, builder.constant(matrix), node.attrs, builder, node.name),)
+    last = TensorType((height, width, inner, outer), weights.type.dtype)
+    held = builder.derived(channels_last, weights, of=last)
+    return (_convolution(image, held, node.attrs, builder, node.name),)
+
+
+def _matrix(weights: np.ndarray) -> np.ndarray:
+    """Weights [O, I, H, W] as [H * W * I, O]."""
+    return channels_last(weights).reshape(-1, len(weights))
 
 
 def channels_last(weights: np.ndarray) -> np.ndarray:

@@ -72,7 +72,7 @@ def _wanted(reader: Reader, choice: Choice) -> Format:
 
 def _costs_nothing(kind: FormatKind, present: Choice, value: Value, have: Format, want: Format) -> bool:
     """Constants are converted now, and some conversions move nothing."""
-    return value.constant is not None or kind.is_free(value.type.shape, present[value], have, want)
+    return value.is_known or kind.is_free(value.type.shape, present[value], have, want)
 
 
 def _swapped(

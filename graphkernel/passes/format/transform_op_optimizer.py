@@ -108,12 +108,12 @@ class _Rewriter:
         if key not in self.known:
             have = self.chosen[root]
             value = self.kind.convert(self.made.get(root, root), have, want, self.builder)
-            self.known[key] = self._folded(value) if root.constant is not None else value
+            self.known[key] = self._folded(value) if root.is_known else value
         return self.known[key]
 
     def _folded(self, value: Value) -> Value:
         """A converted constant as a constant."""
-        if value.constant is not None:
+        if value.is_known:
             return value
         content = value.node.args[0].constant
         return self.builder.constant(np.asarray(value.op.meaning(content, attrs=value.node.attrs)), value.type.dtype)

@@ -28,7 +28,7 @@ from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
 from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import RESHAPE
-from kernelgen.tensor.types import Attrs, dtype
+from kernelgen.tensor.types import Attrs, TensorType, dtype
 
 SIDE, RESULTS, WINDOW = 4, 2, 3
 """Of a tile, of what becomes of it, and of a window."""
@@ -68,7 +68,7 @@ def _convolutions(kernel: Node) -> tuple[Node, ...]:
     found = (node for node in kernel.body.operators if node.op is CONV2D and is_own(node) and _is_plain(node))
     return tuple(
         node for node in found
-        if node.args[0] in given and given.get(node.args[1], node.args[0]).constant is not None and tiles_cost(node).by_tiles
+        if node.args[0] in given and given.get(node.args[1], node.args[0]).is_known and tiles_cost(node).by_tiles
     )  # fmt: skip
 
 
@@ -111,12 +111,11 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
 
 def _products(image: Value, weights: Value, node: Node) -> Value:
     """[16, N, H / 2, W / 2, O]: the products of all tiles with the transformed windows, place by place in a tile."""
-    windows = weights.constant
-    assert windows is not None, "as asked before"
     builder = Builder()
     whole = builder.parameter("image", image.type)
     tiles = _called(f"{node.name}_tiles", (whole,), _tiles(whole, node, builder), (image,))
-    factors = builder.constant(_factors(windows), FLOAT)
+    shape = (SIDE * SIDE, *weights.type.shape[2:])
+    factors = builder.derived(_factors, weights, of=TensorType(shape, FLOAT))
     builder, operands = Builder(), (tiles, factors)
     given = tuple(
         builder.parameter(name, value.type) for name, value in zip(("tiles", "factors"), operands, strict=True)

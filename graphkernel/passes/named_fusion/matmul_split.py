@@ -73,7 +73,7 @@ class _Shared:
     @property
     def can_transpose(self) -> bool:
         """True for x @ weight with a constant, whose transposition costs nothing at run time."""
-        return self.transposes == (False, False) and self.matmul.args[1].constant is not None
+        return self.transposes == (False, False) and self.matmul.args[1].is_known
 
     def product(self, op: Operator, attrs: Mapping[str, object]) -> Product:
         """The application of an operator that takes x and weight.T."""

@@ -109,7 +109,7 @@ def _static_operands(quant: Node) -> Declined | None:
 def _is_whole(offset: Value) -> bool:
     """True for int32, and for int8 that is known: the cast costs nothing at run time."""
     name = offset.type.dtype.name
-    return name == "int32" or (name == "int8" and offset.constant is not None)
+    return name == "int32" or (name == "int8" and offset.is_known)
 
 
 def _quantized_plainly(quant: Node) -> Declined | None:

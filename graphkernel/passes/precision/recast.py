@@ -79,7 +79,7 @@ class _Recast:
             and self.computed.bits < self.stored.bits
         ):
             return value.node.args[0]
-        if value.constant is None:
+        if not value.is_known:
             return _cast(value, self.computed)
         with np.errstate(all="ignore"):
             return Builder(origin=value.node.name).constant(value.constant, self.computed)

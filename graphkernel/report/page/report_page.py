@@ -222,7 +222,7 @@ def _kernel(telling: Telling, story: Story, kernel: KernelEntry) -> dict[str, An
 
 
 def _value(value: Value) -> str:
-    kind = "constant " if value.constant is not None else "input " if value.is_parameter else ""
+    kind = "constant " if value.is_known else "input " if value.is_parameter else ""
     return line(f"{value.type} {kind}{value.node.name}")
 
 

@@ -129,7 +129,7 @@ def operands_of(nodes: Sequence[Node]) -> tuple[Value, ...]:
     """What the nodes of a region take from outside, constants left out."""
     inside = set(nodes)
     operands = dict.fromkeys(arg for node in nodes for arg in node.args if arg.node not in inside)
-    return tuple(value for value in operands if value.constant is None)
+    return tuple(value for value in operands if not value.is_known)
 
 
 def region_step(

@@ -30,4 +30,4 @@ def _asked(source: Node) -> tuple[str, ...]:
 
 
 def _is_known(value: Value, numbers: set[Node]) -> bool:
-    return value.node in numbers or value.constant is not None
+    return value.node in numbers or value.is_known

@@ -97,7 +97,7 @@ def _constant_in_regions(hands: Mapping[Node, Placement]) -> list[Node]:
     """The operators in regions that follow from constants alone, operands before users."""
     found: dict[Node, None] = {}
     for node, hand in hands.items():
-        if hand.in_region and all(value.constant is not None or value.node in found for value in node.args):
+        if hand.in_region and all(value.is_known or value.node in found for value in node.args):
             found[node] = None
     return list(found)
 

@@ -306,7 +306,7 @@ def _broken_operands(step: Step, plan: Plan, values: Mapping[int, Value]) -> Ite
     inside = {value for node in nodes for value in node.outs}
     needed = [slots.get(arg, -1) for node in nodes for arg in node.args if arg not in inside]
     if isinstance(step, RegionStep):  # constants are in its model
-        constants = {slots[arg] for node in nodes for arg in node.args if arg.constant is not None and arg in slots}
+        constants = {slots[arg] for node in nodes for arg in node.args if arg.is_known and arg in slots}
         fits = set(needed) - constants <= set(step.inputs) <= set(needed)
         made = set(step.outputs) <= {slots[value] for value in inside if value in slots}
     else:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from kernelgen.system.limits import LIMITS
 from kernelgen.tensor.types import TensorType
 
@@ -28,15 +26,15 @@ class Allowance:
     left: int
 
     @staticmethod
-    def beside(own: Iterable[np.ndarray]) -> Allowance:
-        """For a model with these constants."""
-        return Allowance(LIMITS.folded_bytes + sum(array.nbytes for array in own))
+    def beside(own: Iterable[int]) -> Allowance:
+        """For a model whose own constants take so many bytes each."""
+        return Allowance(LIMITS.folded_bytes + sum(own))
 
     @property
     def is_spent(self) -> bool:
         """Whether what is known has to stay an operator from now on."""
         return self.left < 0
 
-    def take(self, arrays: Iterable[np.ndarray]) -> None:
-        """Counts what was computed."""
-        self.left -= sum(array.nbytes for array in arrays)
+    def take(self, sizes: Iterable[int]) -> None:
+        """Counts the bytes of what was computed."""
+        self.left -= sum(sizes)
