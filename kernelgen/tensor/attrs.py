@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
@@ -18,6 +18,9 @@ Number: TypeAlias = float
 Flag: TypeAlias = bool
 Text: TypeAlias = str
 T = TypeVar("T")
+
+PLAIN: Final = frozenset({type(None), bool, int, float, str, Sym})
+"""The types of most values and of their elements, which stay as they are."""
 
 
 class Attrs(Mapping[str, AttrValue]):
@@ -121,8 +124,11 @@ class Attrs(Mapping[str, AttrValue]):
 
 def freeze(value: object) -> AttrValue:
     """Lists (nested too) and numpy scalars to plain immutable values. Raises TypeError for values of other types."""
+    if type(value) in PLAIN:
+        return cast("AttrValue", value)
     if isinstance(value, list | tuple):
-        return tuple(freeze(item) for item in value)
+        items = cast("Sequence[object]", value)
+        return tuple(cast("Sequence[AttrValue]", items) if PLAIN.issuperset(map(type, items)) else map(freeze, items))
     if isinstance(value, np.generic):
         return freeze(value.item())
     if value is None or isinstance(value, bool | int | float | str | Sym):

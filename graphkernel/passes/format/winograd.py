@@ -13,6 +13,7 @@ Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (CVPR 2016): `
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,6 +44,8 @@ PIECE = 4096
 
 FLOAT = dtype("float32")
 Grid = list[list[Value]]
+Tiles = dict[tuple[TensorType, TensorType, tuple[int, ...]], Graph]
+"""The body that gives tiles, for images of one type, results of one type and a padding."""
 
 
 @graph_pass
@@ -51,11 +54,12 @@ def winograd(graph: Graph, context: Context) -> Graph:
     chosen = {node: found for node in graph.operators if (found := _convolutions(node))}
     if not chosen:
         return graph
+    tiles: Tiles = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         for convolution in chosen.get(node, ()):
             context.log.add(winograd.name, "by-tiles", convolution.name, message=str(tiles_cost(convolution)))
-        return _without(node, args, chosen[node]) if node in chosen else keep(node, args).outs
+        return _without(node, args, chosen[node], tiles) if node in chosen else keep(node, args).outs
 
     return with_unique_labels(graph.rebuild(rewrite))
 
@@ -88,7 +92,7 @@ def _is_plain(node: Node) -> bool:
     )
 
 
-def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]) -> tuple[Value, ...]:
+def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node], tiles: Tiles) -> tuple[Value, ...]:
     """The kernel's results, from one that reads products of tiles instead of having the convolutions."""
     body, builder = kernel.body, Builder()
     assert body is not None, "as asked before"
@@ -97,7 +101,7 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
     operands: list[Value] = []
     for number, node in enumerate(convolutions):
         image, weights = (given[arg] for arg in node.args)
-        operands.append(_products(image, weights, node))
+        operands.append(_products(image, weights, node, tiles))
         products[node] = Node(PARAMETER, (), Attrs(), (operands[-1].type,), f"tiles{number}").out
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -109,21 +113,23 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
     return call_of(with_unique_labels(made), (*args, *operands)).outs
 
 
-def _products(image: Value, weights: Value, node: Node) -> Value:
+def _products(image: Value, weights: Value, node: Node, known: Tiles) -> Value:
     """[16, N, H / 2, W / 2, O]: the products of all tiles with the transformed windows, place by place in a tile."""
-    builder = Builder()
-    whole = builder.parameter("image", image.type)
-    tiles = _called(f"{node.name}_tiles", (whole,), _tiles(whole, node, builder), (image,))
+    kind = image.type, node.out.type, node.attrs.ints("pad", (0, 0, 0, 0))
+    if kind not in known:
+        known[kind] = _tiles_of(image, node)
+    tiles = call_of(replace(known[kind], name=f"{node.name}_tiles"), (image,)).out
     shape = (SIDE * SIDE, *weights.type.shape[2:])
-    factors = builder.derived(_factors, weights, of=TensorType(shape, FLOAT))
-    builder, operands = Builder(), (tiles, factors)
+    builder = Builder()
+    operands = (tiles, builder.derived(_factors, weights, of=TensorType(shape, FLOAT)))
     given = tuple(
         builder.parameter(name, value.type) for name, value in zip(("tiles", "factors"), operands, strict=True)
     )
     found = builder.emit(BATCH_MATMUL, *given, name=node.name, **PLAIN_PRODUCT)
     count, rows, columns, channels = _extents(node.out)
     shape = (SIDE * SIDE, count, rows // RESULTS, columns // RESULTS, channels)
-    return _called(f"{node.name}_products", given, builder.emit(RESHAPE, found, shape=shape), operands)
+    body = Graph(f"{node.name}_products", given, (builder.emit(RESHAPE, found, shape=shape),))
+    return call_of(with_unique_labels(body), operands).out
 
 
 def _factors(windows: np.ndarray) -> np.ndarray:
@@ -137,9 +143,11 @@ def _factors(windows: np.ndarray) -> np.ndarray:
     return found.reshape(-1, *windows.shape[2:])
 
 
-def _called(name: str, inputs: tuple[Value, ...], result: Value, operands: tuple[Value, ...]) -> Value:
-    """The result of a new kernel of these ``inputs`` for the ``operands``."""
-    return call_of(with_unique_labels(Graph(name, inputs, (result,))), operands).out
+def _tiles_of(image: Value, node: Node) -> Graph:
+    """The body that gives the transformed tiles of an image like this, for convolutions like the ``node``."""
+    builder = Builder()
+    whole = builder.parameter("image", image.type)
+    return with_unique_labels(Graph("tiles", (whole,), (_tiles(whole, node, builder),)))
 
 
 def _extents(value: Value) -> tuple[int, ...]:
