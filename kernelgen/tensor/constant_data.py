@@ -7,7 +7,7 @@ by types alone waits for none of them, and what is thrown away or found in a cac
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from mmap import mmap
 from typing import Any
@@ -132,6 +132,27 @@ class ConstantData:
 
     def __reduce__(self) -> tuple[Callable[..., ConstantData], tuple[str, np.ndarray | None]]:
         return _restored, (self.digest, self.array)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The one of all constants that hold the same, or are derived alike."""
+
+    _known: dict[object, ConstantData] = field(default_factory=dict[object, ConstantData])
+
+    def of(self, array: np.ndarray) -> ConstantData:
+        """That with the content of an ``array``."""
+        known = self._known.get(id(array))
+        if known is None or known.held is not array:
+            data = ConstantData.of(array)
+            known = self._known.setdefault(data, data)
+            self._known[id(known.held)] = known
+        return known
+
+    def derived(self, derivation: Derivation) -> ConstantData:
+        """That which is derived like this."""
+        data = ConstantData(None, None, derivation)
+        return self._known.setdefault(data, data)
 
 
 def _owned(array: np.ndarray) -> np.ndarray:

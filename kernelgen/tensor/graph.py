@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.compare import difference
-from kernelgen.tensor.constant_data import ConstantData, Derivation
+from kernelgen.tensor.constant_data import ConstantData, Contents, Derivation
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.operator import CONSTANT, FUSED, LEAVES, PARAMETER, Operator
 from kernelgen.tensor.printer import notebook_text, show
@@ -330,7 +330,7 @@ class Builder:
     token: Value | None = None
     _labels: dict[str, int] = field(default_factory=dict)
     _interned: dict[object, Node] = field(default_factory=dict)
-    _contents: dict[object, ConstantData] = field(default_factory=dict)
+    _contents: Contents = field(default_factory=Contents)
 
     def parameter(self, name: str, type_: TensorType) -> Value:
         """An input of the graph. It has the name itself, whatever that is, unless an earlier one took it."""
@@ -343,19 +343,13 @@ class Builder:
         if of is None and isinstance(array, float):
             of = "float32"
         content = raw if of is None else raw.astype(dtype(of).numpy, copy=False)
-        return self._holding(
-            self._shared(content), TensorType(tuple(int(d) for d in content.shape), dtype(content.dtype))
-        )
+        type_ = TensorType(tuple(int(d) for d in content.shape), dtype(content.dtype))
+        return self._holding(self._contents.of(content), type_)
 
     def derived(self, function: Callable[..., np.ndarray], *sources: Value, of: TensorType) -> Value:
-        """The constant ``function(*contents of sources)`` of type ``of``, which is made when it is first read.
-
-        ``sources`` are constants whose content is known; ``function`` takes and gives arrays, always the same for the same,
-        and is equal to itself alone, or a frozen value.
-        """
+        """The constant ``function(*contents of sources)`` of type ``of``, made when it is first read: a :class:`Derivation`."""
         given = tuple(source.node.data for source in sources if source.node.data is not None)
-        data = ConstantData(None, None, Derivation(function, given, of))
-        return self._holding(self._contents.setdefault(data, data), of)
+        return self._holding(self._contents.derived(Derivation(function, given, of)), of)
 
     def _holding(self, data: ConstantData, type_: TensorType) -> Value:
         key = ("constant", data)
@@ -364,15 +358,6 @@ class Builder:
         made = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
         self._interned[key] = made
         return made.out
-
-    def _shared(self, content: np.ndarray) -> ConstantData:
-        """The one of all constants with this content."""
-        known = self._contents.get(id(content))
-        if known is None or known.held is not content:
-            data = ConstantData.of(content)
-            known = self._contents.setdefault(data, data)
-            self._contents[id(known.held)] = known
-        return known
 
     def emit(self, op: Operator, /, *args: Value, name: str = "", **attrs: object) -> Value:
         """Applies an operator with one result; raises ``TypeRuleError`` when the operands do not fit."""
