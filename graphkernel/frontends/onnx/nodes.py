@@ -134,7 +134,21 @@ def _written_out(model: ModelProto) -> GraphProto:
     bare = ModelProto(
         ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=light
     )
+    for nodes in (bare.graph.node, *(each.node for each in bare.functions)):
+        _give_defaults(nodes, functions)
     return inline_local_functions(bare, convert_version=True).graph
+
+
+def _give_defaults(nodes: Iterable[NodeProto], functions: Mapping[tuple[str, str, str], FunctionProto]) -> None:
+    """Writes into calls what functions say of attributes that are left out; onnx does not when it writes the bodies out."""
+    for node in nodes:
+        called = functions.get((domain_of(node.domain), node.op_type, node.overload))
+        if called is not None:
+            given = {attribute.name for attribute in node.attribute}
+            node.attribute.extend(each for each in called.attribute_proto if each.name not in given)
+        for attribute in node.attribute:
+            for body in (attribute.g, *attribute.graphs):
+                _give_defaults(body.node, functions)
 
 
 @dataclass

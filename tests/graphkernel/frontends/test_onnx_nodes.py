@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import FunctionProto, ModelProto, NodeProto, helper
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, helper
 
 from graphkernel.errors import FrontendError
 from graphkernel.frontends.onnx.importer import import_onnx
@@ -79,6 +79,18 @@ def test_functions_of_the_model_are_written_out() -> None:
         [node("Outer", ["x"], ["o"], domain="own"), node("Mul", ["o", "k"], ["y"])], [inner, outer], k=np.float32(2)
     )
     assert operators(made) == ["Exp", "Neg", "Exp", "Neg", "Mul"]
+    agrees(made)
+
+
+def test_a_call_of_a_function_leaves_its_attributes_at_their_defaults() -> None:
+    half = helper.make_node("Constant", [], ["k"])
+    half.attribute.append(AttributeProto(name="value_float", type=AttributeProto.FLOAT, ref_attr_name="alpha"))
+    scaled = own("Scaled", [half, node("Mul", ["a", "k"], ["b"])])
+    scaled.attribute_proto.append(helper.make_attribute("alpha", 0.5))
+    outer = own("Outer", [node("Scaled", ["a"], ["b"], domain="own")])
+    calls = [node("Outer", ["x"], ["o"], domain="own"), node("Scaled", ["o"], ["y"], domain="own", alpha=3.0)]
+    made = with_functions(calls, [scaled, outer])
+    np.testing.assert_array_equal(evaluate(import_onnx(made), [X])[0], X * 1.5)
     agrees(made)
 
 
