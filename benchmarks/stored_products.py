@@ -25,6 +25,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 ORT = "onnxruntime"
 CACHE_BYTES = 64 << 20
 BLOCK = 32
+SCALE_BYTES = 4
 TINY = 64
 GREATEST_ERROR = {OURS: 1e-5, ORT: 2e-2}
 """Onnxruntime rounds rows to eight bits in front of integers."""
@@ -45,9 +46,10 @@ class StoredProduct:
 
     @property
     def weight_bytes(self) -> int:
-        """Of one copy, without scales."""
+        """Of one copy, with the float32 scales: one for a column of int8, one for each block of int4."""
         bits = {"float32": 32, "float16": 16, "int8": 8, "int4": 4}[self.storage]
-        return self.terms * self.columns * bits // 8
+        scales = {"int8": self.columns, "int4": self.columns * self.terms // BLOCK}.get(self.storage, 0)
+        return self.terms * self.columns * bits // 8 + SCALE_BYTES * scales
 
 
 SIZES = ((768, 3072), (3072, 768), (512, 2048))
