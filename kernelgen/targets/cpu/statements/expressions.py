@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import frexp
+
 from kernelgen.nest.nodes import Call, Expr, IndexValue, Literal, Load, Ref
 from kernelgen.targets.cpu.math import arithmetic, known_divisors
 from kernelgen.targets.cpu.statements import access
@@ -11,8 +13,10 @@ from kernelgen.targets.cpu.text.formats import register_kind, rounded
 from kernelgen.targets.cpu.text.indices import index_value
 from kernelgen.targets.cpu.text.scope import Frame
 from kernelgen.targets.cpu.text.values import Value, constant
-from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, DType
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType
 
+_CONTRACTED = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract"}
+"""Instructions of which LLVM may make one, where a product that says so is an operand of a sum that does."""
 _UNROUNDED = frozenset(("neg", "abs", "sign", "floor", "ceil", "trunc", "round", "maximum", "minimum", "select"))
 
 
@@ -54,10 +58,24 @@ def _call(frame: Frame, call: Call) -> Value:
     operand_dtype = call.args[-1].dtype
     if call.function == "cast":
         return cast(operands[0], operand_dtype, call.dtype, frame.host)
+    if _is_contracted(call):
+        left, right = operands
+        return left.binary(_CONTRACTED[call.function], right)
     result = arithmetic.emitter(call.function)(operand_dtype, *operands)
     if call.dtype == BOOL or call.function in _UNROUNDED:
         return result
     return rounded(result, call.dtype, frame.host)
+
+
+def _is_contracted(call: Call) -> bool:
+    """Whether it is a sum, or a product that loses nothing, so that a sum of it is rounded once in any case.
+
+    That is so of products by powers of two. Above one they may overflow; below one what is lost is below the least number.
+    """
+    if call.function not in _CONTRACTED or call.dtype not in (FLOAT32, FLOAT64):
+        return False
+    factors = (abs(arg.value) for arg in call.args if isinstance(arg, Literal))
+    return call.function != "mul" or any(factor <= 1 and frexp(factor)[0] == 0.5 for factor in factors)
 
 
 def _rounded_quotient(frame: Frame, quotient: Expr) -> Value | None:
