@@ -96,8 +96,10 @@ def _count(columns: n.For, most: int) -> int:
 
 def jammed(rows: n.For, columns: n.For, count: int) -> tuple[n.For, n.For]:
     """The loop over so many ``rows`` at once, the copies of what its vector loop ``columns`` holds one behind the other, and
-    the loop over the rest."""
-    whole = ix.multiply(ix.floor_divide(ix.subtract(rows.upper, rows.lower), n.Num(count)), n.Num(count))
+    the loop over the rest. A loop whose bounds cross, as that of a tile behind the last row, has none of both."""
+    trips = ix.subtract(rows.upper, rows.lower)
+    several = trips if isinstance(trips, n.Num | n.Var) else ix.maximum(trips, n.Num(0))
+    whole = ix.multiply(ix.floor_divide(several, n.Num(count)), n.Num(count))
     middle = ix.add(whole, rows.lower)
     copies = [
         s
