@@ -21,7 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import Block, Buffer, Index, Load, Num, Space, Store, Var
+from kernelgen.nest.nodes import Block, Buffer, Index, Let, Num, Space, Var
+from kernelgen.nest.substitute import renamed
 from kernelgen.nest.walk import Moved, move
 from kernelgen.poly.model.product_recognition import is_product
 from kernelgen.poly.model.scop import Access, Blocks, BodyStatement, Iterator, Scop, Statement
@@ -255,21 +256,32 @@ class _Chain:
     def _over_tiles(
         self, statement: Statement, tile: Tile, count: int, held: Mapping[str, Moved]
     ) -> Iterable[Statement]:
-        """The statement over tiles, and those that store what leaves."""
+        """The statement over tiles; where some of it leaves, over the rows that are a tile's alone, and over the others."""
         row, rows = self.rows[statement.name], self._extent(statement)
-        overlapping = None if tile.is_part else (tile.step, tile.start)
-        number = Iterator(NUMBER, count, Blocks(tile.length, rows, row, overlapping))
-        body = move(Block(statement.body), held).statements
-        parts = tuple(part for part in body if isinstance(part, BodyStatement))
-        yield replace(statement, iterators=_with(number, statement.iterators, row), body=parts)
-        whole = replace(number, blocks=Blocks(tile.step, rows, row))
-        for write in statement.writes:
-            if write.buffer.name in held and self.leaves(write.buffer):
-                moved, names = held[write.buffer.name], {name for i in write.index for name in ix.variables(i)}
-                value = Load(moved.buffer, moved.at(write.index))
-                iterators = _with(whole, tuple(it for it in statement.iterators if it.name in names), row)
-                name = f"{statement.name}_{write.buffer.name}"
-                yield Statement(name, iterators, (Store(write.buffer, write.index, value),))
+
+        def over(part: Tile, body: Block) -> Statement:
+            overlapping = None if part.is_part else (part.step, part.start)
+            number = Iterator(NUMBER, count, Blocks(part.length, rows, row, overlapping))
+            parts = tuple(each for each in body.statements if isinstance(each, BodyStatement))
+            return replace(statement, iterators=_with(number, statement.iterators, row), body=parts)
+
+        body = move(Block(statement.body), held)
+        leaving = [
+            store for store in statement.body if not isinstance(store, Let) and self._is_both(store.buffer, held)
+        ]
+        if not leaving:
+            yield over(tile, body)
+            return
+        yield over(Tile(tile.step, 0, tile.step), Block((*body.statements, *leaving)))
+        before = Tile(tile.step, tile.start, -tile.start)
+        behind = Tile(tile.step, tile.step, tile.start + tile.length - tile.step)
+        for part, suffix in ((before, "_before"), (behind, "_behind")):
+            if part.length > 0:
+                yield replace(over(part, renamed(body, suffix)), name=f"{statement.name}{suffix}")
+
+    def _is_both(self, buffer: Buffer, held: Mapping[str, Moved]) -> bool:
+        """Whether it is a tile's own and leaves too."""
+        return buffer.name in held and self.leaves(buffer)
 
 
 def _bytes(shape: Shape, dtype: DType) -> int:

@@ -96,16 +96,16 @@ def _normal(expr: n.Expr) -> n.Expr:
     def value(each: n.Expr) -> n.Expr:
         match each:
             case n.Load(buffer, index):
-                return n.Load(buffer, tuple(map(_polynomial, index)))
+                return n.Load(buffer, tuple(map(polynomial, index)))
             case n.IndexValue(index):
-                return replace(each, index=_polynomial(index))
+                return replace(each, index=polynomial(index))
             case _:
                 return each
 
     return map_expression(expr, value)
 
 
-def _polynomial(index: n.Index) -> n.Index:
+def polynomial(index: n.Index) -> n.Index:
     """The place with its terms in one order; as it is where it is no polynomial."""
     dim = ix.to_dim(index)
     return index if dim is None else ix.from_dim(dim)

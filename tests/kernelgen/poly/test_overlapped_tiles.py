@@ -16,7 +16,7 @@ from kernelgen import stages
 from kernelgen.checker import check
 from kernelgen.composite.description import KernelDesc, Tensor
 from kernelgen.errors import ProofError
-from kernelgen.nest.nodes import Alloc, Space
+from kernelgen.nest.nodes import Alloc, Space, Store
 from kernelgen.nest.walk import statements
 from kernelgen.nest_stages import Stage
 from kernelgen.plan import CpuPlan, Plan
@@ -165,6 +165,31 @@ def test_what_leaves_the_kernel_is_stored_once_and_held_with_its_overlap() -> No
     desc = picture.desc(x, first, picture.stencil(first, CROSS))
     assert held(desc) == [(10, PITCH)]
     agrees(picture, desc)
+
+
+def test_what_leaves_is_stored_where_it_is_computed_and_read_back_by_nobody() -> None:
+    """The rows of a tile that no other tile has are stored twice at once, the rest of it for the tile alone."""
+    picture = Picture()
+    x = picture.input(43, 21)
+    first = picture.stencil(x, CROSS)
+    desc = picture.desc(x, first, picture.stencil(first, CROSS))
+    nest = lower(desc, SMALL).nest
+    (held,) = {part.buffer.name for part in statements(nest.body) if isinstance(part, Alloc)}
+    copies = [
+        part
+        for part in statements(nest.body)
+        if isinstance(part, Store) and getattr(part.value, "buffer", None) == held
+    ]
+    assert copies == []
+    agrees(picture, desc)
+
+
+def test_a_tile_behind_the_last_row_computes_nothing() -> None:
+    """The first statement has 41 rows in six tiles, the last one 39 in five: its loop in the sixth ends before it begins."""
+    picture = Picture()
+    x = picture.input(43, 21)
+    first = picture.stencil(x, CROSS)
+    agrees(picture, picture.desc(x, first, picture.stencil(first, CROSS)))
 
 
 def test_rows_of_a_pyramid_are_counted_at_each_level() -> None:

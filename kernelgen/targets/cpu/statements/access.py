@@ -151,9 +151,8 @@ def misaligned_lanes(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> 
 
 
 def prefetch(frame: Frame, buffer: Buffer, place: Index, level: int) -> None:
-    """Asks for the line of an element, counted from the buffer's first, to be in a cache."""
-    memory = frame.memory[buffer.name]
-    address = _offset(frame, memory.pointer, memory_kind(buffer.dtype, frame.host), place)
+    """Asks for the line of an element, counted from the buffer's first, to be in a cache; of lane 0's in vector loops."""
+    address = pointer(frame, frame.memory[buffer.name], place)
     name = frame.function.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
     frame.function.perform(f"call void {name}(ptr {address}, i32 0, i32 {4 - level}, i32 1)")
 

@@ -1,0 +1,76 @@
+"""Asks for what a tile reads of an argument some lines before it is read.
+
+    parallel for b:                              parallel for b:
+      for i: vector j: t[i, j] = f(x[i, j])  ->    for i: vector j: prefetch x[i, j + 1024]; t[i, j] = f(x[i, j])
+      for i: vector j: y[i, j] = g(t[i, j])        for i: vector j: y[i, j] = g(t[i, j])
+
+Loops over tiles read memory in some of their loops and compute in others. A processor follows rows no further than a page, so
+that each page of a row begins with lines that nobody asked for: each turn asks for the line of its element a page further on.
+Asking changes nothing but time, also past the end of an array. Where all loops of a tile read arguments, or there is one
+loop, memory is busy throughout and nothing is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernelgen.nest import index as ix
+from kernelgen.nest import nodes as n
+from kernelgen.nest.walk import loads_of, map_blocks, statements
+from kernelgen.transforms.cpu.jam_stencils import polynomial
+
+AHEAD_BYTES = 4096
+"""A page."""
+
+
+def prefetch_rows(nest: n.Nest) -> n.Nest:
+    """The nest with such hints in the vector loops of tiles."""
+    arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT)
+    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, arguments)))
+
+
+def _block(block: n.Block, arguments: frozenset[str]) -> n.Block:
+    return n.Block(tuple(_tiles(part, arguments) for part in block.statements))
+
+
+def _tiles(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
+    """A parallel loop with hints in those of its loops over rows that read arguments, where others do not."""
+    if not isinstance(part, n.For) or part.kind is not n.LoopKind.PARALLEL:
+        return part
+    hinted = tuple(_rows(each, arguments) for each in part.body.statements)
+    loops = [each for each in part.body.statements if isinstance(each, n.For)]
+    same = sum(each is made for each, made in zip(part.body.statements, hinted, strict=True) if isinstance(each, n.For))
+    return replace(part, body=n.Block(hinted)) if 0 < same < len(loops) else part
+
+
+def _rows(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
+    """A loop over rows with hints in its vector loop; the same object where that reads no argument along its rows."""
+    body = part.body.statements if isinstance(part, n.For) and part.kind is n.LoopKind.SERIAL else ()
+    (vector,) = body if len(body) == 1 else (None,)
+    if not isinstance(part, n.For) or not isinstance(vector, n.For) or vector.kind is not n.LoopKind.VECTOR:
+        return part
+    hints = tuple(_hints(vector, part.var, arguments))
+    asking = replace(vector, body=n.Block((*hints, *vector.body.statements)))
+    return replace(part, body=n.Block((asking,))) if hints else part
+
+
+def _hints(vector: n.For, row: str, arguments: frozenset[str]) -> list[n.Prefetch]:
+    """One for each row of an argument that is read along the loop."""
+    found: dict[tuple[str, tuple[n.Index, ...]], n.Prefetch] = {}
+    for load in (load for part in statements(vector.body) for load in loads_of(part)):
+        place = _flat(load)
+        moves = ix.stride(place, vector.var) == 1 and ix.stride(place, row)
+        if load.buffer.name in arguments and moves:
+            ahead = ix.add(place, n.Num(AHEAD_BYTES // load.buffer.dtype.itemsize))
+            found.setdefault(
+                (load.buffer.name, tuple(map(polynomial, load.index[:-1]))), n.Prefetch(load.buffer, ahead, 1)
+            )
+    return list(found.values())
+
+
+def _flat(load: n.Load) -> n.Index:
+    """Which element of its buffer a load reads, counted from the first."""
+    total: n.Index = n.Num(0)
+    for place, extent in zip(load.index, load.buffer.shape, strict=True):
+        total = ix.add(ix.multiply(total, ix.from_dim(extent)), place)
+    return total
