@@ -278,6 +278,17 @@ def test_large_weights_are_left_to_a_library_where_extents_are_open(
     assert _decisions(graphkernel.trace(network, graphkernel.spec((1, channels, height, 14)))) == [chosen]
 
 
+@pytest.mark.parametrize(("width", "chosen"), [(28, "own-convolution"), ("w", "not-own-convolution")])
+def test_planes_are_left_to_a_library_where_rows_have_no_known_length(width: int | str, chosen: str) -> None:
+    def network(x: Tensor) -> Tensor:
+        for _ in range(4):
+            x = ops.relu(ops.conv2d(x, np.ones((256, 256, 1, 1), np.float32)))
+            x = ops.relu(ops.conv2d(x, np.ones((256, 1, 5, 5), np.float32), 1, 2, 1, 256))
+        return x
+
+    assert _decisions(graphkernel.trace(network, graphkernel.spec((1, 256, 28, width)))) == [chosen]
+
+
 @pytest.mark.parametrize(("dilation", "chosen"), [(1, "own-convolution"), (12, "not-own-convolution")])
 def test_a_library_leaves_out_what_windows_have_outside_of_the_image(dilation: int, chosen: str) -> None:
     weights = np.ones((256, 256, 3, 3), np.float32)
