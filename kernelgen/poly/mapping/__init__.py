@@ -1,4 +1,4 @@
 """Which loop of a schedule is dealt to cores, threads, vector lanes or blocks of registers, for each kind of machine.
 
-Reading order: axis, register_blocks, windows, constant_products, cpu, ascend, threads_per_row, gpu.
+Reading order: axis, register_blocks, streamed_products, windows, constant_products, cpu, ascend, threads_per_row, gpu.
 """

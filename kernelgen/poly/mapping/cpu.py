@@ -41,6 +41,7 @@ from kernelgen.poly.mapping.constant_products import (
     share_of,
 )
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
+from kernelgen.poly.mapping.streamed_products import streaming_tiles
 from kernelgen.poly.mapping.windows import pieces_of_windows, window_members
 from kernelgen.poly.model.product_recognition import is_product, moves
 from kernelgen.poly.model.register_cost import Block, block_for
@@ -252,8 +253,9 @@ class _Chooser:
                 pieces = pieces_turned(row, column, rest, sums, self.block_of(column), (rows, columns))
                 lanes = f"{lanes}, and columns in whole blocks, which panels turn round"
         else:
-            rows, columns = self.block_of(column)
+            rows, columns = block = self.block_of(column)
             strip = self.limits.strip // ROWS_LEFT
+            rest += streaming_tiles(self.band, row, column, sums, block, self.limits.threads)
             pieces = pieces_along_columns(row, column, rest, sums, axes[row].extents[0], (rows, columns), strip)
             lanes = "lanes are columns, " + ("which panels turn round" if along_sum else "as memory lies")
         why = f"a product of {names}: every element is used many times, {rows} x {columns} results stay in registers"
