@@ -36,6 +36,7 @@ from kernelgen.transforms.cpu.byte_words import byte_words
 from kernelgen.transforms.cpu.jam_stencils import jam_stencils
 from kernelgen.transforms.cpu.join_panels import join
 from kernelgen.transforms.cpu.pack_panels import pack
+from kernelgen.transforms.cpu.prefetch_factors import prefetch_factors
 from kernelgen.transforms.cpu.prefetch_panels import prefetch
 from kernelgen.transforms.cpu.prefetch_rows import prefetch_rows
 from kernelgen.transforms.cpu.prepare_constants import prepare
@@ -159,6 +160,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
         hoist, "what does not change in a loop is computed before it", needs=(SCALARS_BOUND,), gives=(BINDINGS_HOISTED,)
     ),
     Stage(prefetch, "loops are as they stay, and each turn may ask for its share of what comes next"),
+    Stage(prefetch_factors, "the same for factors of products that come in tiles"),
     Stage(prefetch_rows, "the same for loops of tiles, of which some read arguments and others compute"),
 )
 ASCEND_STAGES: tuple[Stage[Nest], ...] = (

@@ -58,7 +58,7 @@ def _hints(vector: n.For, row: str, arguments: frozenset[str]) -> list[n.Prefetc
     """One for each row of an argument that is read along the loop."""
     found: dict[tuple[str, tuple[n.Index, ...]], n.Prefetch] = {}
     for load in (load for part in statements(vector.body) for load in loads_of(part)):
-        place = _flat(load)
+        place = flat_place(load)
         moves = ix.stride(place, vector.var) == 1 and ix.stride(place, row)
         if load.buffer.name in arguments and moves:
             ahead = ix.add(place, n.Num(AHEAD_BYTES // load.buffer.dtype.itemsize))
@@ -68,7 +68,7 @@ def _hints(vector: n.For, row: str, arguments: frozenset[str]) -> list[n.Prefetc
     return list(found.values())
 
 
-def _flat(load: n.Load) -> n.Index:
+def flat_place(load: n.Load) -> n.Index:
     """Which element of its buffer a load reads, counted from the first."""
     total: n.Index = n.Num(0)
     for place, extent in zip(load.index, load.buffer.shape, strict=True):
