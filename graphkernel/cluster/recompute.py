@@ -54,23 +54,21 @@ def copies(graph: Graph, groups: Sequence[Sequence[Node]]) -> tuple[Copy, ...]:
 
 
 def _between(graph: Graph, producer: Sequence[Node], user: Sequence[Node]) -> Iterator[Copy]:
-    """The copy of the only value that passes between two groups, if it is worth it."""
+    """The copy of the first of the values that pass between two groups which is worth it."""
     inside = frozenset(producer)
-    passed = dict.fromkeys(arg for node in user for arg in node.args if arg.node in inside)
-    if len(passed) != 1:
-        return
-    (value,) = passed
-    region = _region(value, producer)
-    if not region:
-        return
-    cost, size = _bytes_read(graph, region, inside, frozenset(user)), byte_size(value)
     homes = inside.union(user)
-    needed = value.node in graph.output_nodes or any(node not in homes for node in graph.users[value.node])
-    saved = size if needed else size * 2
-    if is_greater(saved, cost):
-        users = tuple(node for node in user if value in node.args)
-        message = f"computing {len(region)} operators again moves {human(cost)} instead of {human(saved)}"
-        yield Copy(value, region, users, message)
+    for value in dict.fromkeys(arg for node in user for arg in node.args if arg.node in inside):
+        region = _region(value, producer)
+        if not region:
+            continue
+        cost, size = _bytes_read(graph, region, inside, frozenset(user)), byte_size(value)
+        needed = value.node in graph.output_nodes or any(node not in homes for node in graph.users[value.node])
+        saved = size if needed else size * 2
+        if is_greater(saved, cost):
+            users = tuple(node for node in user if value in node.args)
+            message = f"computing {len(region)} operators again moves {human(cost)} instead of {human(saved)}"
+            yield Copy(value, region, users, message)
+            return
 
 
 def _region(value: Value, producer: Sequence[Node]) -> tuple[Node, ...]:
