@@ -39,6 +39,7 @@ from kernelgen.transforms.cpu.pack_panels import pack
 from kernelgen.transforms.cpu.prefetch_factors import prefetch_factors
 from kernelgen.transforms.cpu.prefetch_panels import prefetch
 from kernelgen.transforms.cpu.prefetch_rows import prefetch_rows
+from kernelgen.transforms.cpu.prefetch_transposed import prefetch_transposed
 from kernelgen.transforms.cpu.prepare_constants import prepare
 from kernelgen.transforms.cpu.register_blocking import registers
 from kernelgen.transforms.cpu.share_panels import share_panels
@@ -162,6 +163,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(prefetch, "loops are as they stay, and each turn may ask for its share of what comes next"),
     Stage(prefetch_factors, "the same for factors of products that come in tiles"),
     Stage(prefetch_rows, "the same for loops of tiles, of which some read arguments and others compute"),
+    Stage(prefetch_transposed, "the same for tiles that are transposed"),
 )
 ASCEND_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),
