@@ -52,7 +52,7 @@ def _correction(count: Tensor | float) -> Tensor | float:
 
 @expander(batch_normalization.BATCH_NORM_GRAD)
 def batch_norm_grad(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, ...]:
-    """(scale * r * (dy - (sum(dy) + n * sum(dy * n)) / count), sum(dy * n), sum(dy)) with n = (x - mean) * r
+    """(scale * r * (dy - (sum(dy) / count + n * (sum(dy * n) / count))), sum(dy * n), sum(dy)) with n = (x - mean) * r
 
     r is the 1 / sqrt(variance + epsilon) that BatchNorm gave. Outside of training it is made from the running variance,
     and dx is scale * r * dy.
@@ -63,7 +63,8 @@ def batch_norm_grad(*operands: Tensor, attrs: Attrs) -> tuple[Tensor, ...]:
     rstd = spread if training else ops.rsqrt(spread + attrs.float("epsilon", 1e-5))
     normalized = (x - mean) * rstd
     dbias, dscale = (ops.reduce_sum(value, axes, keep_dims=True) for value in (dy, dy * normalized))
-    inner = dy - (dbias + normalized * dscale) / count_of(x, axes) if training else dy
+    count = count_of(x, axes)
+    inner = dy - (dbias / count + normalized * (dscale / count)) if training else dy
     gradients = (ops.reshape(value, vectors[0].shape) for value in (dscale, dbias))
     return like_operands((inner * (scale * rstd), *gradients), (operands[1], operands[2], operands[2]))
 
