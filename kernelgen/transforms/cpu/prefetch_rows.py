@@ -7,12 +7,14 @@
 Loops over tiles read memory in some of their loops and compute in others. A processor follows rows no further than a page, so
 that each page of a row begins with lines that nobody asked for: each turn asks for the line of its element a page further on.
 Asking changes nothing but time, also past the end of an array. Where all loops of a tile read arguments, or there is one
-loop, memory is busy throughout and nothing is asked.
+loop, memory is busy throughout and nothing is asked, unless rows come from arrays and go to arrays that no cache holds: stores
+wait for memory too, and what is asked for comes meanwhile.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
@@ -22,15 +24,18 @@ from kernelgen.transforms.cpu.jam_stencils import polynomial
 AHEAD_BYTES = 4096
 """A page."""
 
+LARGE_BYTES = 1 << 23
+"""Of an array that the second cache holds no part of for long."""
+
 
 def prefetch_rows(nest: n.Nest) -> n.Nest:
-    """The nest with such hints in the vector loops of tiles."""
+    """The nest with such hints in the vector loops of tiles, and in those between large arrays."""
     arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT)
-    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, arguments)))
-
-
-def _block(block: n.Block, arguments: frozenset[str]) -> n.Block:
-    return n.Block(tuple(_tiles(part, arguments) for part in block.statements))
+    tiles = map_blocks(nest.body, lambda block: n.Block(tuple(_tiles(part, arguments) for part in block.statements)))
+    return replace(
+        nest,
+        body=map_blocks(tiles, lambda block: n.Block(tuple(_between_large(x, arguments) for x in block.statements))),
+    )
 
 
 def _tiles(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
@@ -41,6 +46,21 @@ def _tiles(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
     loops = [each for each in part.body.statements if isinstance(each, n.For)]
     same = sum(each is made for each, made in zip(part.body.statements, hinted, strict=True) if isinstance(each, n.For))
     return replace(part, body=n.Block(hinted)) if 0 < same < len(loops) else part
+
+
+def _between_large(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
+    """A loop over rows with hints for its large arguments, where it stores to a large array and asks for nothing yet."""
+    found = list(statements(part))
+    stores = any(isinstance(each, n.Store) and _is_large(each.buffer) for each in found)
+    if not stores or any(isinstance(each, n.Prefetch) for each in found):
+        return part
+    large = {load.buffer for each in found for load in loads_of(each) if _is_large(load.buffer)}
+    return _rows(part, arguments & {buffer.name for buffer in large})
+
+
+def _is_large(buffer: n.Buffer) -> bool:
+    known = [extent for extent in buffer.shape if isinstance(extent, int)]
+    return len(known) == len(buffer.shape) and prod(known) * buffer.dtype.itemsize >= LARGE_BYTES
 
 
 def _rows(part: n.Statement, arguments: frozenset[str]) -> n.Statement:

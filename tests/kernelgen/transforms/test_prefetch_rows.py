@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from kernel_examples import Writer, tensor
 
 import kernelgen
@@ -48,6 +49,14 @@ def test_rows_of_arguments_are_asked_for_a_page_ahead() -> None:
 
 def test_where_there_is_one_loop_memory_is_busy_anyway() -> None:
     assert asked(stencils(1)) == []
+
+
+@pytest.mark.parametrize(("rows", "arguments"), [(1 << 13, {"x"}), (64, set())])
+def test_rows_between_large_arrays_are_asked_for_though_there_is_one_loop(rows: int, arguments: set[str]) -> None:
+    """``x * w`` of 4 x ``rows`` x 128 elements, 16 MB; ``w`` is a row."""
+    writer, x, w = Writer(), tensor("x", 4, rows, 128), tensor("w", 4, 1, 128)
+    found = asked(writer.desc("scaled", (x, w), writer.op("Mul", x, w, shape=(4, rows, 128))))
+    assert {hint.buffer.name for hint in found} == arguments
 
 
 def test_asking_changes_no_result() -> None:
