@@ -59,13 +59,14 @@ class Names:
         base = kernel_name(body, suffix)
         given = self._given.setdefault(base, {})
         key = content(body)
-        if key not in given:
+        first = given.get(key)  # a key is all that a body holds, and its hash walks through it: once where it is known
+        if first is None:
             number = len(given)
             while self._taken.get(name := f"{base}_{number}" if number else base, key) != key:
                 number += 1
             self._taken[name] = key
-            given[key] = body if body.name == name else replace(body, name=name)
-        return _like(given[key], body)
+            first = given[key] = body if body.name == name else replace(body, name=name)
+        return _like(first, body)
 
 
 def _like(first: Graph, body: Graph) -> Graph:

@@ -107,7 +107,9 @@ class TensorType:
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, TensorType)
-            and (self.shape, self.dtype, self.layout) == (other.shape, other.dtype, other.layout)
+            and self.shape == other.shape
+            and (self.dtype is other.dtype or self.dtype == other.dtype)
+            and self.layout == other.layout
         )
 
     @cached_property

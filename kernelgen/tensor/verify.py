@@ -202,6 +202,8 @@ def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, s
 
 
 def _aliases(graph: Graph) -> Iterator[tuple[str, str]]:
+    if not graph.aliases:
+        return
     for alias in graph.aliases:
         if not (0 <= alias.output < len(graph.outputs) and 0 <= alias.input < len(graph.inputs)):
             yield "G7", f"{alias} is out of range"
@@ -267,7 +269,10 @@ def _definitions(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _repeated(items: Iterable[object]) -> list[object]:
-    return [item for item, count in Counter(items).items() if count > 1]
+    every = tuple(items)
+    if len(set(every)) == len(every):
+        return []
+    return [item for item, count in Counter(every).items() if count > 1]
 
 
 def _text(types: Iterable[TensorType]) -> str:

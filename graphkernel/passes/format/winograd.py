@@ -13,7 +13,7 @@ Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (CVPR 2016): `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from graphkernel.cluster.fuse_nodes import call_of, with_unique_labels
 from graphkernel.cluster.own_products import is_own
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.convolutions_last import PLAIN_PRODUCT
-from kernelgen.tensor.graph import PARAMETER, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.elemwise import ADD, SUB
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
@@ -46,6 +46,16 @@ FLOAT = dtype("float32")
 Grid = list[list[Value]]
 Tiles = dict[tuple[TensorType, TensorType, tuple[int, ...]], Graph]
 """The body that gives tiles, for images of one type, results of one type and a padding."""
+Joins = dict[tuple[TensorType, TensorType, str], tuple[Value, Value]]
+"""A parameter for products of one type under one label, and what they become for results of one type."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What was made for one convolution and serves each that is like it: nodes never change, so kernels share them."""
+
+    tiles: Tiles = field(default_factory=Tiles)
+    joins: Joins = field(default_factory=Joins)
 
 
 @graph_pass
@@ -54,12 +64,12 @@ def winograd(graph: Graph, context: Context) -> Graph:
     chosen = {node: found for node in graph.operators if (found := _convolutions(node))}
     if not chosen:
         return graph
-    tiles: Tiles = {}
+    known = _Known()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         for convolution in chosen.get(node, ()):
             context.log.add(winograd.name, "by-tiles", convolution.name, message=str(tiles_cost(convolution)))
-        return _without(node, args, chosen[node], tiles) if node in chosen else keep(node, args).outs
+        return _without(node, args, chosen[node], known) if node in chosen else keep(node, args).outs
 
     return with_unique_labels(graph.rebuild(rewrite))
 
@@ -92,23 +102,25 @@ def _is_plain(node: Node) -> bool:
     )
 
 
-def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node], tiles: Tiles) -> tuple[Value, ...]:
+def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node], known: _Known) -> tuple[Value, ...]:
     """The kernel's results, from one that reads products of tiles instead of having the convolutions."""
-    body, builder = kernel.body, Builder()
+    body = kernel.body
     assert body is not None, "as asked before"
     given = dict(zip(body.inputs, args, strict=True))
-    products: dict[Node, Value] = {}
+    joined: dict[Node, Value] = {}
+    parameters: list[Value] = []
     operands: list[Value] = []
     for number, node in enumerate(convolutions):
         image, weights = (given[arg] for arg in node.args)
-        operands.append(_products(image, weights, node, tiles))
-        products[node] = Node(PARAMETER, (), Attrs(), (operands[-1].type,), f"tiles{number}").out
+        operands.append(_products(image, weights, node, known.tiles))
+        parameter, joined[node] = _joined(operands[-1].type, node, f"tiles{number}", known.joins)
+        parameters.append(parameter)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        return keep(node, args).outs if node not in products else (_joined(products[node], node, builder),)
+        return keep(node, args).outs if node not in joined else (joined[node],)
 
     changed = body.rebuild(rewrite)
-    inputs = (*body.inputs, *products.values())
+    inputs = (*body.inputs, *parameters)
     made = Graph(body.name, inputs, changed.outputs)
     return call_of(with_unique_labels(made), (*args, *operands)).outs
 
@@ -185,8 +197,19 @@ def _every_other(image: Value, row: int, column: int, sides: tuple[int, int], bu
     return builder.emit(STRIDED_SLICE, image, begin=(0, row, column, 0), end=end, strides=(1, RESULTS, RESULTS, 1))
 
 
-def _joined(products: Value, node: Node, builder: Builder) -> Value:
-    """The convolution's result from the products of its tiles."""
+def _joined(products: TensorType, node: Node, label: str, known: Joins) -> tuple[Value, Value]:
+    """A parameter for the products of a convolution's tiles, and the convolution's result from them under its own name."""
+    kind = products, node.out.type, label
+    if kind not in known:
+        parameter = Builder().parameter(label, products)
+        known[kind] = parameter, _join(parameter, node)
+    parameter, result = known[kind]
+    return parameter, replace(result.node, name=node.name).out
+
+
+def _join(products: Value, node: Node) -> Value:
+    """The result of convolutions like the ``node`` from the products of their tiles."""
+    builder = Builder()
     count, rows, columns, channels = _extents(node.out)
     parts = builder.node(SPLIT, (products,), Attrs.of(axis=0, size_splits=(1,) * (SIDE * SIDE))).outs
     grid = [list(parts[SIDE * row : SIDE * (row + 1)]) for row in range(SIDE)]
@@ -194,7 +217,7 @@ def _joined(products: Value, node: Node, builder: Builder) -> Value:
     lines: list[Value] = []
     for line in _transformed(grid, RESULT_ROWS, builder):
         lines.append(builder.emit(CONCAT, *(builder.emit(RESHAPE, part, shape=shape) for part in line), axis=4))
-    return builder.emit(RESHAPE, builder.emit(CONCAT, *lines, axis=2), shape=node.out.type.shape, name=node.name)
+    return builder.emit(RESHAPE, builder.emit(CONCAT, *lines, axis=2), shape=node.out.type.shape)
 
 
 def _transformed(grid: Grid, rows: Sequence[Sequence[int]], builder: Builder) -> Grid:

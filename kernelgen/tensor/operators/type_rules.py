@@ -93,7 +93,7 @@ def checked(
                         f"has no attribute {attribute!r}{hint}; it has: {', '.join(attributes) or 'none'}"
                     )
             found = rule(types, attrs)
-            if not takes_opaque and any(type_.dtype.is_opaque for type_ in (*types, *found)):
+            if not takes_opaque and any([type_.dtype.is_opaque for type_ in (*types, *found)]):
                 raise TypeRuleError("takes and gives numbers; others are for operators of the host library")
             return found
         except (TypeError, KeyError, ValueError) as error:
@@ -119,6 +119,9 @@ def broadcast_shapes(shapes: Iterable[Shape]) -> Shape:
     result: Shape = ()
     for shape in shapes:
         if not shape or shape == result:
+            continue
+        if not result:
+            result = shape
             continue
         rank = max(len(result), len(shape))
         left, right = (1,) * (rank - len(result)) + result, (1,) * (rank - len(shape)) + shape
@@ -150,6 +153,9 @@ def broadcasting(accepts: Accepts, result: DType | None = None) -> InferRule:
 
 def _shared_layout(types: Types) -> str:
     """The layout of the operands that have the result's rank; operands that are broadcast in have no say."""
+    first = types[0].layout
+    if all([type_.layout == first for type_ in types]):
+        return first
     rank = max(type_.rank for type_ in types)
     layouts = {type_.layout for type_ in types if type_.rank == rank}
     if len(layouts) > 1:
