@@ -14,7 +14,9 @@ OURS, TORCH = "graphkernel", "torch.compile"
 INTRODUCTION = """Networks with random weights, one example at a time, as torch's exporter of scripts writes
 them. Every contestant has a process of its own that stays; they are measured in turns while the others sleep. Each is
 in its best mode: onnxruntime with threads that spin and with threads that do not (the better counts), OpenVINO for
-latency, torch.compile with frozen weights. `python -m benchmarks.whole_networks FOLDER --json OUT` measures
+latency, torch.compile with frozen weights, called from C++ (autotuning and tensors in channels-last gained nothing beyond
+the noise on six of these networks). A network where its column is empty was not raced against it.
+`python -m benchmarks.whole_networks FOLDER --json OUT` measures
 any folder of ONNX files; `make bench-networks` makes these and measures them."""
 TRANSFORMERS = """Twelve at their usual sizes. Encoders read 128 tokens, `gpt2` and `llama` 64; those that decode take one token
 with a cache of 128."""
@@ -34,6 +36,9 @@ are those of products and convolutions, as a share of what multiply-adds reach t
 operands and results, as a share of a read of memory past the cache; what lies in the cache may be faster. Both limits
 were measured in the same run. In the picture each dot is a row with products; the lines are the limits."""
 PICTURE = "![GFLOP/s over operations per byte](network_roofline.svg)"
+MINDSPORE = """MindSpore reads no ONNX files: these are networks of `examples.networks`, there built from its own layers. Each
+side draws its weights, so that results are not compared; in inference ours are constants. MindSpore runs in graph mode on
+its CPU target, with its graph kernels and without; the better counts."""
 LEAST_SHARE = 0.02
 
 Race = Mapping[str, Any]
@@ -47,14 +52,18 @@ def networks_in_short() -> str:
 def _in_short(record: Mapping[str, Any], title: str, numbers: str) -> str:
     found = record["networks"]
     ways: list[str] = []
+    torch: list[str] = []
     for threads, said in (("1", "one thread"), ("2", "two")):
         times = [_times_of(each["races"][threads], threads) for each in found.values()]
         ratios = [min(onnx, openvino) / ours for ours, onnx, openvino, _ in times]
         ways.append(f"{min(ratios):.2f} to {max(ratios):.2f} times on {said} ({_mean(ratios):.2f} in the mean)")
+        raced = [theirs / ours for ours, _, _, theirs in times if theirs == theirs]
+        torch += [f"{_mean(raced):.2f} on {said}, in the mean of {len(raced)}"] if raced else []
+    beside = f";\ntorch.compile takes {'; '.join(torch)}" if torch else ""
     return (
         f"{len(found)} {title.lower()} in {numbers} at their usual sizes ({record['date']}): the better of onnxruntime and "
         "OpenVINO takes\n"
-        f"{', '.join(ways)}. [Each of them](docs/network_races.md).\n"
+        f"{', '.join(ways)}{beside}. [Each of them](docs/network_races.md).\n"
     )
 
 
@@ -65,6 +74,7 @@ def network_races() -> Mapping[str, str]:
         return {}
     parts = [part for record, title, _, text in records for part in _kind(record, title, text)]
     found = {name: each for record, *_ in records for name, each in record["networks"].items()}
+    parts += _mindspore()
     text = page("Networks beside other runtimes", INTRODUCTION, HONEST, STARTS, STEPS, PICTURE, *parts, note=RUNS)
     return {"docs/network_races.md": text, "docs/network_roofline.svg": _picture(found)}
 
@@ -89,6 +99,23 @@ def _kind(record: Mapping[str, Any], title: str, text: str) -> Iterator[str]:
     yield from ("### One thread", _times(found, "1"), "### Two threads", _times(found, "2"))
     yield from ("### Starts and memory", _starts(found), "### Where the time goes")
     yield from (f"#### {name}\n\n{_steps(each)}" for name, each in found.items())
+
+
+def _mindspore() -> Iterator[str]:
+    """The part of the page about networks beside MindSpore's, if they were raced."""
+    if (record := read("mindspore_races.json")) is None:
+        return
+    head = ("network", "threads", "ours, ms", "MindSpore", "with graph kernels", "best / ours", "load")
+    yield from ("## Networks of MindSpore", f"{MINDSPORE} {record['date']}.", table(head, _beside_mindspore(record)))
+
+
+def _beside_mindspore(record: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, each in record["networks"].items():
+        for threads, race in each["races"].items():
+            times = dict(_of(race, "median" if threads == "1" else "least"))
+            theirs = [times.get(key, float("inf")) for key in ("MindSpore", "MindSpore, graph kernels")]
+            numbers = (times[OURS], *theirs, min(theirs) / times[OURS])
+            yield f"`{name}`", threads, *map(_number, numbers), f"{each['load']:.1f}"
 
 
 def _times(found: Mapping[str, Any], threads: str) -> str:

@@ -1,7 +1,7 @@
 """Who runs a network. Each is a value that is sent to a process, where ``make`` loads the network; nothing is imported before.
 
 A peer is in its best mode: the sessions of onnxruntime once with threads that spin between operators and once without, the
-code of torch.compile with weights frozen into it, OpenVINO for latency in float32.
+code of torch.compile with weights frozen into it and called from C++, OpenVINO for latency in float32.
 """
 # pyright: reportMissingImports=false
 
@@ -90,7 +90,7 @@ class TorchCompile:
         from torch._inductor import config
 
         torch.set_num_threads(self.threads)
-        config.freezing = True
+        config.freezing = config.cpp_wrapper = True
         network = torch.compile(torch.export.load(self.model.with_suffix(".pt2")).module())
 
         def run(*arrays: np.ndarray) -> Sequence[Any]:

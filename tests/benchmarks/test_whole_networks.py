@@ -11,11 +11,12 @@ import onnx
 import pytest
 
 import graphkernel as gk
+from benchmarks.whole_networks.__main__ import raced
 from benchmarks.whole_networks.limits import limits
 from benchmarks.whole_networks.race import race
 from benchmarks.whole_networks.shares import flops, shares
 from benchmarks.whole_networks.start import starts
-from docs.network_races import _steps, _times
+from docs.network_races import _beside_mindspore, _steps, _times
 from docs.roofline import Point, roofline
 from graphkernel import ops
 
@@ -63,6 +64,12 @@ def test_a_contestant_that_fails_is_told_and_the_others_go_on(model: Path, array
     assert found["graphkernel"]["least"] > 0
 
 
+def test_races_alone_leave_the_rest_of_a_record(model: Path) -> None:
+    found = raced(model, 1)
+    assert found.keys() == {"bytes", "races", "load"}
+    assert found["races"].keys() == {"1", "2"}
+
+
 def test_a_start_is_a_process_of_its_own(model: Path) -> None:
     found: Any = starts("onnxruntime", model, model.with_suffix(".npz"), 1)
     assert [set(each) for each in found.values()] == 2 * [{"wall", "processor", "peak"}]
@@ -106,6 +113,17 @@ def test_the_page_tells_ratios_shares_and_what_is_missing() -> None:
     }
     told = _steps({"steps": [step], "limits": {"compute": 200.0, "bandwidth": 40.0}})
     assert "| MatMul | ours | 3 | 2.00 | 100% | 100 | 50% | 10 | 25% |" in told
+
+
+def test_the_page_tells_the_better_of_both_modes_of_mindspore() -> None:
+    race_of = {
+        "graphkernel": {"median": 2.0, "least": 1.0},
+        "MindSpore": {"median": 5.0, "least": 4.0},
+        "MindSpore, graph kernels": "MindSpore, graph kernels: no",
+    }
+    rows = list(_beside_mindspore({"networks": {"net": {"races": {"1": race_of, "2": race_of}, "load": 0.5}}}))
+    assert rows[0] == ("`net`", "1", "2.00", "5.00", "", "2.50", "0.5")
+    assert rows[1][-2] == "4.00"
 
 
 def test_the_roof_bends_where_the_limits_meet() -> None:
