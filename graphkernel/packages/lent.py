@@ -15,7 +15,8 @@ from graphkernel.errors import PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import WEIGHTS, Manifest, RegionRecord
 from graphkernel.packages.tensors import read_tensors
-from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, opened
+from graphkernel.runtime.onnxruntime.c_interface import SharedSession
+from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, opened, settle
 from graphkernel.system.freed_memory import MUCH, return_freed_memory
 from kernelgen.system.meanwhile import Meanwhile
 
@@ -28,7 +29,11 @@ def weights_of(package: PackageReader, elsewhere: Weights) -> Weights:
 
 
 def opening(
-    package: PackageReader, manifest: Manifest, weights: Weights, threads: int | None
+    package: PackageReader,
+    manifest: Manifest,
+    weights: Weights,
+    threads: int | None,
+    begun: Meanwhile[Mapping[str, SharedSession]],
 ) -> Meanwhile[Sequence[Session]]:
     """The sessions of a package's regions by its ``manifest``, on ``threads`` when they run, as they are opened on a thread.
 
@@ -39,9 +44,14 @@ def opening(
 
     def open_all() -> Sequence[Session]:
         models = [_region(package, manifest, record, weights) for record in manifest.regions]
+        made = begun.result()
         sessions = [
-            Session(model, partial(open_it, r.model)) for model, r in zip(models, manifest.regions, strict=True)
+            Session(model, partial(open_it, r.model), made.get(r.model))
+            for model, r in zip(models, manifest.regions, strict=True)
         ]
+        for model, record in zip(models, manifest.regions, strict=True):
+            if record.model in made:
+                settle(model)
         small = [model.weight_bytes for model in models if model.weight_bytes <= MUCH]
         if sum(small) > MUCH:  # none of which was worth it by itself
             return_freed_memory()

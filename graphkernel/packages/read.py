@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import graphkernel
 from graphkernel.errors import GraphKernelError, PackageError
+from graphkernel.packages.begun import begun_sessions
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import GRAPH, MANIFEST, REPORT, WEIGHTS, Manifest, read_manifest
 from graphkernel.runtime.onnxruntime.environment import begin
@@ -63,17 +64,17 @@ def read_package(
         wanted = threads or options.asked_threads()
         if manifest.regions:
             begin(wanted)  # onnxruntime and what follows load beside each other
-        from graphkernel.packages.lent import opening, weights_of  # numpy
-
-        weights = weights_of(package, elsewhere)
         with (
-            opening(package, manifest, weights, wanted) as sessions,
+            begun_sessions(package, manifest, wanted) as begun,
             Meanwhile(partial(package.check_sum, WEIGHTS)) as check,
         ):
             from graphkernel.packages.assemble import assembled  # all that runs
+            from graphkernel.packages.lent import opening, weights_of  # numpy
             from graphkernel.runtime.executable import Executable
 
-            program = assembled(package, manifest, weights, sessions)
+            weights = weights_of(package, elsewhere)
+            with opening(package, manifest, weights, wanted, begun) as sessions:
+                program = assembled(package, manifest, weights, sessions)
             graph = package.content(GRAPH, manifest.digests).decode()
             report = package.content(REPORT, manifest.digests).decode()
             check.result()

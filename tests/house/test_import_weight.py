@@ -31,7 +31,8 @@ RUNNING = {
         "tensor.boxes tensor.derived tensor.dims tensor.dtypes tensor.elements tensor.names tensor.types "
     ),
     "graphkernel": (
-        "errors packages packages.assemble packages.container packages.lent packages.manifest packages.programs packages.read "
+        "errors packages packages.assemble packages.begun packages.container packages.lent packages.manifest "
+        "packages.programs packages.read "
         "packages.tensors "
         "runtime runtime.executable runtime.failures runtime.inputs runtime.inputs.arrays runtime.inputs.named_inputs "
         "runtime.inputs.torch_tensors runtime.invocation runtime.memory runtime.onnxruntime "

@@ -14,6 +14,8 @@ from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from kernelgen.system.named_tuples import NamedTuple
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -57,6 +59,8 @@ RELEASES = {
     "Status": 93, "Session": 95, "Value": 96, "TensorTypeAndShapeInfo": 99, "SessionOptions": 100,
     "ThreadingOptions": 122, "ArenaCfg": 157,
 }  # fmt: skip
+LONG = frozenset({"CreateEnvWithGlobalThreadPools", "CreateSessionFromArray", "Run", "Session"})
+"""What runs without Python's lock. To take it again beside a thread that computes costs up to 5 ms: no other call lets go."""
 GET_ERROR_MESSAGE = 2
 ELEMENTS: Mapping[int, tuple[str, int]] = {
     1: ("float32", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: ("int16", 2), 6: ("int32", 4), 7: ("int64", 8),
@@ -82,8 +86,10 @@ class Api:
             raise OSError(f"{path}: its interface is older than {VERSION}")
         self._table = int(table)
         self._message = self._function(GET_ERROR_MESSAGE, _S, _P)
-        self._release = {what: self._function(place, None, _P) for what, place in RELEASES.items()}
-        self._functions = {name: self._function(place, _P, *types) for name, (place, types) in FUNCTIONS.items()}
+        self._release = {what: self._function(place, None, _P, waits=what in LONG) for what, place in RELEASES.items()}
+        self._functions = {
+            name: self._function(place, _P, *types, waits=name in LONG) for name, (place, types) in FUNCTIONS.items()
+        }
         self.memory = self.made("CreateCpuMemoryInfo", CPU_ARENA, DEFAULT_MEMORY)
 
     def call(self, name: str, *operands: Any) -> None:
@@ -104,17 +110,24 @@ class Api:
         """Lets go of an object of the library."""
         self._release[what](pointer)
 
-    def _function(self, place: int, result: Any, *operands: Any) -> Any:  # a function pointer
+    def _function(self, place: int, result: Any, *operands: Any, waits: bool = False) -> Any:  # a function pointer
         address = _P.from_address(self._table + place * ctypes.sizeof(_P)).value
-        return ctypes.CFUNCTYPE(result, *operands)(address or 0)
+        kind = ctypes.CFUNCTYPE if waits else ctypes.PYFUNCTYPE
+        return kind(result, *operands)(address or 0)
+
+
+class Lent(NamedTuple):
+    """Memory that a session reads: where it starts, its bytes, and what must live as long."""
+
+    address: int
+    size: int
+    owner: object
 
 
 class SharedSession:
     """A session on the pool, or, ``alone``, on the thread that calls. It has the methods of Python's that regions use."""
 
-    def __init__(
-        self, of: Environment, content: bytes, weights: Mapping[str, np.ndarray], level: int, alone: bool
-    ) -> None:
+    def __init__(self, of: Environment, content: bytes, weights: Mapping[str, Lent], level: int, alone: bool) -> None:
         self._api = api = of.api
         self._weights = weights  # read where they lie as long as the session lives
         options = api.made("CreateSessionOptions")
@@ -227,13 +240,13 @@ class Output:
         self._api.release("Value", self._pointer)
 
 
-def _lend(api: Api, options: ctypes.c_void_p, weights: Mapping[str, np.ndarray]) -> None:
+def _lend(api: Api, options: ctypes.c_void_p, weights: Mapping[str, Lent]) -> None:
     """Onnxruntime that cannot read weights where they lie takes copies."""
     if not weights:
         return
     count = len(weights)
     names: Any = tuple(weights) if os.name == "nt" else tuple(name.encode() for name in weights)
-    addresses, sizes = zip(*((array.ctypes.data, array.nbytes) for array in weights.values()), strict=True)
+    addresses, sizes, _ = zip(*weights.values(), strict=True)
     api.call("AddSessionConfigEntry", options, b"session.use_external_initializer_file_buffers_directly", b"1")
     api.call(
         "AddExternalInitializersFromFilesInMemory",

@@ -9,22 +9,23 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
-
-import numpy as np
 
 from graphkernel.errors import RuntimeFailure
 from graphkernel.runtime.onnxruntime.c_interface import (
     ALL_OPTIMIZATIONS,
     FATAL,
     NO_OPTIMIZATIONS,
+    Lent,
     SharedSession,
 )
 from graphkernel.runtime.onnxruntime.environment import environment
 from graphkernel.system.freed_memory import MUCH, return_freed_memory
-from kernelgen.system.mapped import let_go
 from kernelgen.system.named_tuples import NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class RegionModel(NamedTuple):
@@ -44,12 +45,17 @@ class RegionModel(NamedTuple):
 
 
 class Session:
-    """A session of this process for a model, which keeps the weights; a child that was forked opens one of its own."""
+    """A session of this process for a model, which keeps the weights; a child that was forked opens one of its own.
 
-    def __init__(self, model: RegionModel, open_it: Callable[[RegionModel], Any]) -> None:  # onnxruntime has no types
+    ``made`` is one that was opened before.
+    """
+
+    def __init__(
+        self, model: RegionModel, open_it: Callable[[RegionModel], Any], made: SharedSession | None = None
+    ) -> None:  # onnxruntime has no types
         self.model = model
         self._open = open_it
-        self._made = open_it(model)
+        self._made = open_it(model) if made is None else made
         _ALIVE.add(self)
 
     def here(self) -> Any:
@@ -81,21 +87,34 @@ def open_session(model: RegionModel, threads: int | None, is_optimized: bool) ->
 
     One thread, or any number in a child that was forked from the process of the threads, is the thread that calls.
     """
+    level = ALL_OPTIMIZATIONS if is_optimized else NO_OPTIMIZATIONS
+    if model.objects:
+        return _python_session(model, level)
+    lent = {name: Lent(array.ctypes.data, array.nbytes, array) for name, array in model.weights.items()}
+    session = shared_session(model.content, lent, threads, level)
+    settle(model)
+    return session
+
+
+def shared_session(content: bytes, weights: Mapping[str, Lent], threads: int | None, level: int) -> SharedSession:
+    """The same for a model of arrays alone; nothing of numpy's is imported for it."""
     shared = environment(threads)
     alone = threads == 1 or shared.process != os.getpid()
     if not alone and threads not in (None, shared.threads):
         from graphkernel.mindspore.flag_text import warn  # rarely needed
 
         warn(f"operators on onnxruntime run on {shared.threads} threads, not on {threads}: the first to run decide")
-    level = ALL_OPTIMIZATIONS if is_optimized else NO_OPTIMIZATIONS
-    if model.objects:
-        return _python_session(model, level)
-    session = SharedSession(shared, model.content, model.weights, level, alone)
+    return SharedSession(shared, content, weights, level, alone)
+
+
+def settle(model: RegionModel) -> None:
+    """Gives back memory that opening a session over a model's weights has used."""
+    from kernelgen.system.mapped import let_go  # numpy
+
     for array in model.weights.values():  # which onnxruntime packed, or reads again when it runs
         let_go(array)
     if model.weight_bytes > MUCH:
         return_freed_memory()
-    return session
 
 
 def _python_session(model: RegionModel, level: int) -> Any:  # onnxruntime has no types
