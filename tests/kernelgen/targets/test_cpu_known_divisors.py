@@ -32,6 +32,11 @@ def test_few_divisors_need_a_division() -> None:
     assert len(DIVISORS) >= 0.9 * len(DRAWN)
 
 
+@pytest.mark.parametrize("divisor", [float("inf"), float("-inf"), float("nan"), 0.0])
+def test_no_product_stands_for_a_quotient_by_what_is_no_number_or_none(divisor: float) -> None:
+    assert reciprocal(divisor) is None
+
+
 def test_the_quotients_that_are_tried_are_those_near_a_middle() -> None:
     divisor = 12582917
     near = set(near_middles(divisor))

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from math import frexp, ldexp
+from math import frexp, isfinite, ldexp
 
 from kernelgen.targets.cpu.text.values import Value
 
@@ -44,7 +44,7 @@ def rounded_quotient(x: Value, divisor: float) -> Value | None:
 @lru_cache(maxsize=4096)
 def reciprocal(divisor: float) -> tuple[float, float] | None:
     """(high, low) of a float32 ``divisor``, with which all quotients are exact to the last bit; None where there are none."""
-    if not abs(frexp(divisor)[1]) <= MOST_EXPONENT or not divisor:
+    if not isfinite(divisor) or not abs(frexp(divisor)[1]) <= MOST_EXPONENT or not divisor:
         return None
     significand, exponent = frexp(abs(divisor))
     whole = int(ldexp(significand, BITS))
