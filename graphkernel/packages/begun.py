@@ -21,7 +21,8 @@ _BUFFER_WORDS = 16  # a Py_buffer is smaller on every machine; the address comes
 def begun_sessions(
     package: PackageReader, manifest: Manifest, threads: int | None
 ) -> Meanwhile[Mapping[str, SharedSession]]:
-    """The sessions of those regions whose weights all lie in the file, by their models' names, as they are opened.
+    """The sessions on ``threads`` of those regions of a ``package`` and its ``manifest`` whose weights all lie in the file, by
+    their models' names, as they are opened.
 
     The result raises PackageError and RuntimeFailure as :func:`graphkernel.packages.lent.opening`.
     """

@@ -35,7 +35,8 @@ def opening(
     threads: int | None,
     begun: Meanwhile[Mapping[str, SharedSession]],
 ) -> Meanwhile[Sequence[Session]]:
-    """The sessions of a package's regions by its ``manifest``, on ``threads`` when they run, as they are opened on a thread.
+    """The sessions of a package's regions by its ``manifest``, on ``threads`` when they run, as they are opened on a thread;
+    those that have ``begun`` are taken from there.
 
     The result raises PackageError for regions whose models or weights are missing or damaged, and RuntimeFailure where
     onnxruntime declines.

@@ -97,7 +97,9 @@ def open_session(model: RegionModel, threads: int | None, is_optimized: bool) ->
 
 
 def shared_session(content: bytes, weights: Mapping[str, Lent], threads: int | None, level: int) -> SharedSession:
-    """The same for a model of arrays alone; nothing of numpy's is imported for it."""
+    """The same for the ``content`` of a model of arrays alone, over ``weights`` that it names, on ``threads``, as optimized as
+    ``level`` says; nothing of numpy's is imported for it.
+    """
     shared = environment(threads)
     alone = threads == 1 or shared.process != os.getpid()
     if not alone and threads not in (None, shared.threads):
@@ -108,7 +110,7 @@ def shared_session(content: bytes, weights: Mapping[str, Lent], threads: int | N
 
 
 def settle(model: RegionModel) -> None:
-    """Gives back memory that opening a session over a model's weights has used."""
+    """Gives back memory that opening a session over the weights of a ``model`` has used."""
     from kernelgen.system.mapped import let_go  # numpy
 
     for array in model.weights.values():  # which onnxruntime packed, or reads again when it runs
