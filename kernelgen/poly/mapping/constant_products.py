@@ -9,6 +9,9 @@ kernels that follow each other find what they read where the same thread wrote i
 
     images, many weights        parallel j by columns; rows of the image; i by neighbours; sums; vector j; i unrolled
 
+Rows that leave no room for panels in the second cache would be read from far away for each of them: a piece of the terms
+passes all panels before the next piece, ``k by depth`` around ``j by columns``. Sums may take their terms in any order.
+
 Panels turn round and pack what they hold, so that one row is enough for them, and the lanes are columns however the constant
 lies. The block is the one whose cycles a cost says are fewest (:func:`block_for`): few rows take many columns, so that there
 are sums enough to fill the latency of their instruction.
@@ -50,6 +53,13 @@ LEAST_PASS = 96
 
 MOST_PANEL_BYTES = 640 << 10
 """Of a panel that the second cache holds while row after row of an image passes it."""
+
+
+MOST_PASS_BYTES = 3 << 19
+"""Of rows and of two panels, one of which is asked for meanwhile, that the second cache keeps while they pass."""
+
+LEAST_DEPTH = 512
+"""Terms of a piece, for which reading and writing the results once more is little."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +191,33 @@ def _weight_bytes(band: Band, columns: Dim) -> float:
     """Of all panels; of a size that is not known, more than any cache holds."""
     extents = (columns, *(axis.extents[0] for axis in band.axes if not axis.coincident))
     return FLOAT_BYTES * prod(extent if isinstance(extent, int) else inf for extent in extents)
+
+
+def depth_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> tuple[LoopPlan, ...]:
+    """The loops over pieces of the terms that are around the panels of a ``band`` with these ``sides``, and over a thread's
+    columns around those, within the ``limits``; none where all terms find room, or what is left of rows or columns would pass
+    the constant once more.
+    """
+    rows, columns = (None if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
+    sums = [m for m, axis in enumerate(band.axes) if not axis.coincident]
+    if not isinstance(rows, int) or not isinstance(columns, int) or len(sums) > 1 or len(band.axes) > 3:
+        return ()
+    (high, width), share, terms = (
+        block_of(band, sides, limits),
+        share_of(band, sides, limits),
+        band.axes[sums[0]].extents[0],
+    )
+    passing = share or rows
+    if not band.outermost or passing % high or not isinstance(terms, int):
+        return ()
+    most = MOST_PASS_BYTES // (FLOAT_BYTES * (passing + 2 * width))
+    depth = max((part for part in range(LEAST_DEPTH, most + 1) if terms % part == 0), default=terms)
+    if most >= terms or depth == terms:
+        return ()
+    if share or limits.threads == 1:
+        return (LoopPlan(sums[0], depth),)
+    own = -(-columns // (width * limits.threads)) * width
+    return (LoopPlan(sides.column, own), LoopPlan(sums[0], depth)) if columns % width == 0 else ()
 
 
 def image_rows(band: Band, sides: ConstantProduct, constants: frozenset[str]) -> tuple[int, ...]:

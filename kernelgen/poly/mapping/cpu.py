@@ -33,6 +33,7 @@ from kernelgen.poly.mapping.constant_products import (
     Panels,
     block_of,
     constant_product,
+    depth_of,
     image_rows,
     panel_axis,
     panels_of,
@@ -200,7 +201,7 @@ class _Chooser:
         inside = image_rows(self.band, sides, self.scop.constants)
         taken = (sides.row, sides.column, *inside)
         rest = tuple(LoopPlan(m) for m, axis in enumerate(axes) if axis.coincident and m not in taken)
-        rest += _shared(sides.row, share)
+        rest += (*_shared(sides.row, share), *depth_of(self.band, sides, self.limits))
         lanes = self.limits.unit.lanes
         pieces = pieces_of_constants(sides, rest, sums, rows, block, lanes, tuple(map(LoopPlan, inside)))
         why = (

@@ -13,6 +13,7 @@ but time, also past the end of an array.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -159,6 +160,11 @@ class _PlacesOf:
     def ends(self, first: int) -> bool:
         """Whether the innermost loops are one for each of the dims from the ``first`` one on, and other loops decide panels."""
         terms = len(self.index) - 1 - first
-        return bool(self.along(0, first)) and self.along(first, -1) == [
-            *range(len(self.around) - terms, len(self.around))
-        ]
+        innermost = [*range(len(self.around) - terms, len(self.around))]
+        return bool(self.along(0, first)) and self._from_starts(innermost).along(first, -1) == innermost
+
+    def _from_starts(self, loops: Sequence[int]) -> _PlacesOf:
+        """The same of iterations counted from where these loops start: pieces of terms begin where others end."""
+        starts = {self.around[k].var: self.around[k].lower for k in loops}
+        counted = {var: ix.add(start, n.Var(var)) for var, start in starts.items()}
+        return replace(self, index=tuple(ix.substitute(each, counted) for each in self.index))
