@@ -14,8 +14,8 @@ OURS, TORCH = "graphkernel", "torch.compile"
 INTRODUCTION = """Networks with random weights, one example at a time, as torch's exporter of scripts writes
 them. Every contestant has a process of its own that stays; they are measured in turns while the others sleep. Each is
 in its best mode: onnxruntime with threads that spin and with threads that do not (the better counts), OpenVINO for
-latency, torch.compile with frozen weights, called from C++ (autotuning and tensors in channels-last gained nothing beyond
-the noise on six of these networks). A network where its column is empty was not raced against it.
+latency, torch.compile with frozen weights, called from C++. A network where its column is empty was not raced against
+it.
 `python -m benchmarks.whole_networks FOLDER --json OUT` measures
 any folder of ONNX files; `make bench-networks` makes these and measures them."""
 TRANSFORMERS = """Twelve at their usual sizes. Encoders read 128 tokens, `gpt2` and `llama` 64; those that decode take one token
