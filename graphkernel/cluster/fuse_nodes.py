@@ -23,7 +23,7 @@ def extract(graph: Graph, groups: Iterable[Sequence[Node]], named: Naming) -> Gr
     replaced: dict[Value, Value] = {value: value for node in graph.nodes if node.op in LEAVES for value in node.outs}
     for unit in units:
         if isinstance(unit, Node):
-            node = keep(unit, tuple(replaced[arg] for arg in unit.args))
+            node = keep(unit, tuple([replaced[arg] for arg in unit.args]))
             replaced.update(zip(unit.outs, node.outs, strict=True))
         else:
             results = tuple(value for node in unit for value in node.outs if value in needed)
@@ -70,7 +70,7 @@ def body_of(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tup
             elif arg.node not in inside and arg not in parameters:
                 label = arg.node.name if len(arg.node.types) == 1 else f"{arg.node.name}_{arg.index}"
                 parameters[arg] = Node(PARAMETER, (), Attrs(), (arg.type,), label).out
-        moved = keep(node, tuple(parameters.get(arg) or replaced[arg] for arg in node.args))
+        moved = keep(node, tuple([parameters.get(arg) or replaced[arg] for arg in node.args]))
         replaced.update(zip(node.outs, moved.outs, strict=True))
     body = Graph("body", tuple(parameters.values()), tuple(replaced[value] for value in results))
     return with_unique_labels(body), tuple(parameters)
@@ -94,7 +94,7 @@ def splice(body: Graph, args: Sequence[Value]) -> tuple[Value, ...]:
         if node.op is CONSTANT:
             replaced[node.out] = node.out
         elif node.op is not PARAMETER:
-            moved = keep(node, tuple(replaced[arg] for arg in node.args))
+            moved = keep(node, tuple([replaced[arg] for arg in node.args]))
             replaced.update(zip(node.outs, moved.outs, strict=True))
     return tuple(replaced[value] for value in body.outputs)
 
@@ -105,14 +105,14 @@ def with_unique_labels(graph: Graph) -> Graph:
         return graph
     taken = {node.name for node in graph.nodes if node.op is PARAMETER}
     counts: dict[str, int] = {}
-    replaced: dict[Value, Value] = {}
+    changed: dict[Value, Value] = {}
     for node in graph.nodes:
         label = node.name if node.op is PARAMETER else _free(node.name, taken, counts)
         taken.add(label)
-        args = tuple(replaced[arg] for arg in node.args)
-        made = node if label == node.name and args == node.args else replace(node, args=args, name=label)
-        replaced.update(zip(node.outs, made.outs, strict=True))
-    return graph.with_outputs(tuple(replaced[value] for value in graph.outputs))
+        args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
+        if label != node.name or args != node.args:
+            changed.update(zip(node.outs, replace(node, args=args, name=label).outs, strict=True))
+    return graph.with_outputs(tuple([changed.get(value, value) for value in graph.outputs]))
 
 
 def _free(wish: str, taken: Collection[str], counts: dict[str, int]) -> str:

@@ -34,7 +34,7 @@ def content(body: Graph) -> Hashable:
     position = {node: index for index, node in enumerate(body.nodes)}
 
     def of_node(node: Node) -> Hashable:
-        operands = tuple((position[arg.node], arg.index) for arg in node.args)
+        operands = tuple([(position[arg.node], arg.index) for arg in node.args])
         return node.op.name, operands, node.attrs, node.types, node.data
 
     results = tuple((position[value.node], value.index) for value in body.outputs)

@@ -73,7 +73,7 @@ def _tidy(node: Node, used: set[Value]) -> _Tidy | None:
         return None  # one value stored twice, or an operand stored elsewhere: copies that are meant
     needed = [source for value, source in zip(node.outs, body.outputs, strict=True) if value in used]
     outputs = tuple(dict.fromkeys(source for source in needed if not _is_given(source, body)))
-    smaller = replace(body, outputs=outputs, aliases=())
+    smaller = body if outputs == body.outputs else replace(body, outputs=outputs, aliases=())
     reached = {arg.node for inner in smaller.operators for arg in inner.args}
     reached.update(body.inputs[stored[source]].node for source in outputs if source in stored)
     kept = tuple(i for i, value in enumerate(body.inputs) if value.node in reached)

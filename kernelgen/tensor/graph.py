@@ -182,7 +182,7 @@ class Graph:
     @cached_property
     def operators(self) -> tuple[Node, ...]:
         """The nodes that compute: no parameters, no constants."""
-        return tuple(node for node in self.nodes if node.op not in LEAVES)
+        return tuple([node for node in self.nodes if node.op not in LEAVES])
 
     @cached_property
     def users(self) -> Mapping[Node, tuple[Node, ...]]:
@@ -208,7 +208,7 @@ class Graph:
     @cached_property
     def defined_symbols(self) -> tuple[str, ...]:
         """The symbols that operators define (:mod:`kernelgen.tensor.definitions`), as often as they do."""
-        return tuple([name for node in self.operators for name in node.defines])
+        return tuple([name for node in self.operators if node.attrs.items_ for name in node.defines])
 
     @cached_property
     def output_nodes(self) -> frozenset[Node]:

@@ -94,9 +94,10 @@ def broken(
     good = checked.nodes.get(known, ())
     nodes = [node for node in graph.nodes if node not in good]
     yield from _inputs(graph)
-    yield from _references(graph, nodes)
+    astray = {node for node in nodes if not all([0 <= arg.index < len(arg.node.types) for arg in node.args])}
+    yield from _references(graph, astray)
     for node in nodes:
-        if wrong := _wrong_types(node, checked):
+        if node not in astray and (wrong := _wrong_types(node, checked)):
             yield "G4", wrong
         if node.data is not None or node.op is CONSTANT:
             yield from _content(node)
@@ -145,7 +146,7 @@ def _inputs(graph: Graph) -> Iterator[tuple[str, str]]:
             yield "G2", f"parameter {node.name} is used but is no input"
 
 
-def _references(graph: Graph, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
+def _references(graph: Graph, nodes: Iterable[Node]) -> Iterator[tuple[str, str]]:
     for node in nodes:
         for value in node.args:
             if not 0 <= value.index < len(value.node.types):
@@ -161,7 +162,7 @@ def _reference(value: Value, place: str) -> str:
 
 def _wrong_types(node: Node, checked: Checked) -> str:
     """What is wrong with the result types of an operator, empty where nothing is."""
-    if node.op in LEAVES or node.op is FUSED or any([value.index >= len(value.node.types) for value in node.args]):
+    if node.op in LEAVES or node.op is FUSED:
         return ""
     try:
         inferred = checked.rule_of(node)

@@ -34,6 +34,8 @@ PASS_NAME = "assign_in_place"
 def assign_in_place(graph: Graph, context: Context) -> Graph:
     """Marks the results of kernels that lie in the memory of the inputs that they are assigned to."""
     wanted = _assigned(graph)
+    if not wanted:
+        return graph
     names = Names.beside(graph)
     changed: dict[Node, tuple[Graph, tuple[Value, ...]]] = {}
     for node, targets in wanted.items():

@@ -127,12 +127,17 @@ def _regions(
     for value in dict.fromkeys(graph.outputs):
         if value in root:
             readers[root[value]].append(Reader(None, formats[value]))
-    number_of = {value: layout.region[groups.of(value)] for value in readers}
+    transforms: dict[int, list[Node]] = {}
+    for node, number in layout.joining.items():
+        transforms.setdefault(number, []).append(node)
+    roots: dict[int, list[Value]] = {number: [] for number in transforms}
+    for value in readers:
+        roots.setdefault(layout.region[groups.of(value)], []).append(value)
     return tuple(
         Region(
-            {value: tuple(readers[value]) for value in readers if number_of[value] == number},
-            tuple(value for value in readers if number_of[value] == number and value.node in flexible),
-            tuple(node for node in layout.joining if layout.joining[node] == number),
+            {value: tuple(readers[value]) for value in roots[number]},
+            tuple(value for value in roots[number] if value.node in flexible),
+            tuple(nodes),
         )
-        for number in dict.fromkeys(layout.joining.values())
+        for number, nodes in transforms.items()
     )

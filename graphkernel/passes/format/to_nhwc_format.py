@@ -46,11 +46,18 @@ def to_nhwc_format(graph: Graph, context: Context) -> Graph:
         chosen |= region.forms if cost.is_own else {}
     if not chosen:
         return graph
-    return with_unique_labels(graph.rebuild(_Rewriter(chosen).rewrite))
+    return with_unique_labels(graph.rebuild(_Rewriter(chosen, _read_as_before(graph, chosen)).rewrite))
 
 
 def _figures(region: ImageRegion) -> str:
     return f"{len(region.convolutions)} of {len(region.forms)} operators, {len(region.borders)} changes of layout"
+
+
+def _read_as_before(graph: Graph, forms: Mapping[Node, Form]) -> frozenset[Value]:
+    """The values of which somebody reads what they are now, with channels before rows and columns."""
+    by_others = {arg for node in graph.operators if node not in forms for arg in node.args}
+    as_given = {arg for node in forms for arg in node.args if arg not in images_in(node)}
+    return frozenset(graph.outputs) | by_others | as_given
 
 
 def _is_barred(options: Options) -> bool:
@@ -63,6 +70,8 @@ class _Rewriter:
     """Makes each operator with a form with channels last, and what others read of it as they know it."""
 
     forms: Mapping[Node, Form]
+    read: frozenset[Value]
+    """The values that are needed as the graph has them; of others nobody reads what :meth:`rewrite` gives."""
     builder: Builder = field(default_factory=Builder)
     last: dict[Value, Value] = field(default_factory=dict[Value, Value])
     """What a value of the graph is with channels last."""
@@ -78,7 +87,10 @@ class _Rewriter:
         if not images_out(node):
             return results
         self.last.update(zip(node.outs, results, strict=True))
-        return tuple(moved(value, inverse(value.type.rank), self.builder) for value in results)
+        return tuple(
+            moved(value, inverse(value.type.rank), self.builder) if old in self.read else value
+            for old, value in zip(node.outs, results, strict=True)
+        )
 
     def _outside(self, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         """What reads an image with channels last alike."""

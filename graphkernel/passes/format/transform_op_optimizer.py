@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import cycle
 
 import numpy as np
 
@@ -38,11 +39,12 @@ def transform_op_optimizer(graph: Graph, context: Context) -> Graph:
 
 def to_fixpoint(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies. Ends: no kind makes more of itself or of a dearer one."""
-    before = None
-    while before is not graph:
-        before = graph
-        for kind in KINDS:
-            graph = with_fewest(graph, kind, context)
+    idle = 0
+    for kind in cycle(KINDS):
+        before, graph = graph, with_fewest(graph, kind, context)
+        idle = idle + 1 if graph is before else 0
+        if idle == len(KINDS):
+            break
     return graph
 
 

@@ -55,6 +55,8 @@ class Steps(NamedTuple):
 @graph_pass
 def quantized_between(graph: Graph, context: Context) -> Graph:
     """QuantizeLinear and DequantizeLinear by one constant scale, between operators that kernels hold, become arithmetic."""
+    if not any(is_onnx(node, "DequantizeLinear") for node in graph.operators):
+        return graph
     kernels = Kernels(context.options, _attentions(graph))
     made: dict[Value, Steps] = {}
 

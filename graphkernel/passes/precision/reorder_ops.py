@@ -51,11 +51,12 @@ def reorder_ops(graph: Graph, context: Context) -> Graph:
 
 def to_fixpoint(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies."""
-    while True:
+    while any(node.op is CAST for node in graph.operators):
         result = widened_later(narrowed_earlier(graph, context), context)
         if result is graph:
-            return graph
+            break
         graph = result
+    return graph
 
 
 def narrowed_earlier(graph: Graph, context: Context) -> Graph:

@@ -146,7 +146,11 @@ def broadcasting(accepts: Accepts, result: DType | None = None) -> InferRule:
             raise TypeRuleError("needs at least one operand")
         shared = expect_dtype(accepts, *types)
         shape = broadcast_shapes(type_.shape for type_ in types)
-        return (TensorType(shape, result or shared, _shared_layout(types)),)
+        of, layout = result or shared, _shared_layout(types)
+        for type_ in types:  # one object for equal types: tables find it by identity
+            if type_.shape == shape and type_.dtype is of and type_.layout == layout:
+                return (type_,)
+        return (TensorType(shape, of, layout),)
 
     return rule
 

@@ -64,3 +64,11 @@ def test_a_type_that_was_pickled_takes_nothing_along_that_its_process_derived():
         "dtype": type_.dtype,
         "layout": type_.layout,
     }
+
+
+def test_a_result_of_its_operands_type_shares_it() -> None:
+    """Types are in the keys of most tables, which find one object faster than an equal one."""
+    builder = Builder()
+    row, matrix = (builder.parameter(f"p{len(shape)}", TensorType(shape, dtype("f32"))) for shape in ((3,), (2, 3)))
+    assert builder.emit(OPS["Add"], row, matrix).type is matrix.type
+    assert builder.emit(OPS["Less"], row, matrix).type == TensorType((2, 3), dtype("bool"))
