@@ -14,7 +14,7 @@ the memory of one piece.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kernelgen.nest import index as ix
@@ -37,15 +37,16 @@ def join(nest: n.Nest) -> n.Nest:
 
 
 def _joined(block: n.Block) -> n.Block:
-    parts: list[n.Statement] = []
+    parts: list[_Reach] = []
     for part in block.statements:
         loop = _guarded_inside(part)
-        place = None if loop is None else _partner(parts, loop)
+        here = _Reach(part if loop is None else loop)
+        place = None if loop is None else _partner(parts, loop, here)
         if place is None or loop is None:
-            parts.append(part)
+            parts.append(here if here.root is part else _Reach(part))
         else:
-            parts[place] = _one(parts[place], loop)
-    return n.Block(tuple(parts))
+            parts[place] = _Reach(_one(parts[place].root, loop))
+    return n.Block(tuple([part.root for part in parts]))
 
 
 def _guarded_inside(part: n.Statement) -> n.For | None:
@@ -64,14 +65,13 @@ def _one(first: n.Statement, second: n.For) -> n.For:
     return replace(first, body=_joined(n.Block((*first.body.statements, *moved.statements))))
 
 
-def _partner(parts: Sequence[n.Statement], loop: n.For) -> int | None:
-    """The position of the loop before that this one may join."""
-    here = _Reach(loop)
+def _partner(parts: Sequence[_Reach], loop: n.For, here: _Reach) -> int | None:
+    """The position of the loop before that this one may join; ``here`` is what it touches."""
     for place in reversed(range(len(parts))):
         other = parts[place]
-        if isinstance(other, n.For) and _fits(other, loop) and _is_piecewise(_Reach(other), here):
+        if isinstance(other.root, n.For) and _fits(other.root, loop) and _is_piecewise(other, here):
             return place
-        if not _lies_apart(_Reach(other), here):
+        if not _lies_apart(other, here):
             return None
     return None
 
@@ -88,6 +88,8 @@ class _Reach:
     """What a statement touches, and where."""
 
     root: n.Statement
+    _spans: dict[tuple[str, int], Range] = field(default_factory=dict[tuple[str, int], Range])
+    """What :meth:`spans` found: a statement is held against all that come after it."""
 
     @cached_property
     def written(self) -> frozenset[str]:
@@ -121,6 +123,11 @@ class _Reach:
 
     def spans(self, name: str, dim: int) -> Range:
         """Where it touches a buffer along a dim."""
+        if (name, dim) not in self._spans:
+            self._spans[name, dim] = self._spanned(name, dim)
+        return self._spans[name, dim]
+
+    def _spanned(self, name: str, dim: int) -> Range:
         found = [range_of(place[dim], known) for buffer, place, known in self.everywhere if buffer == name]
         lows, highs = [r.low for r in found], [r.high for r in found]
         low = None if None in lows else min(low for low in lows if low is not None)
