@@ -320,7 +320,7 @@ def test_threads_take_columns_where_rows_are_few_or_not_to_be_dealt_evenly(rows:
     assert {loop.step for loop in loops} <= {48, 32, 16}
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(225, 16), (729, 32), (3025, 16), (1225, 48)])
+@pytest.mark.parametrize(("rows", "columns"), [(225, 16), (729, 32), (3025, 16), (1225, 48), (1225, 64)])
 def test_rows_without_equal_shares_are_dealt_in_blocks_and_what_follows_stays_in_them(rows: int, columns: int) -> None:
     kernel = dealt(rows, columns, 2)
     (loop,) = kernel.nest.body.statements
@@ -331,6 +331,12 @@ def test_rows_without_equal_shares_are_dealt_in_blocks_and_what_follows_stays_in
     assert length is not None
     first = -(-rows // (2 * length)) * length
     assert first < 0.6 * rows
+
+
+@pytest.mark.parametrize(("rows", "columns", "is_by_rows"), [(1225, 64, True), (169, 1000, False), (289, 768, False)])
+def test_threads_read_less_of_what_is_larger(rows: int, columns: int, is_by_rows: bool) -> None:
+    """Where multiplying takes equally long, rows are dealt if there are more of them than of columns, else panels are."""
+    assert (dealt_length(rows, columns, replace(CpuPlan(), threads=2)) is not None) == is_by_rows
 
 
 @pytest.mark.parametrize("columns", [192, 256, 320])
