@@ -49,17 +49,22 @@ class ModelFile:
             _ask(process, _LOAD, [self.path, self.dims], None)
             self._waiting.append(process)
 
-    def compile(self, asked: Mapping[str, Any], progress: Progress | None) -> None:
-        """Has the model compiled as ``asked``, where this process has no compiler; ``progress`` is told how far it is."""
-        if _is_worth_it(_COMPILER):
-            try:
-                process = self._waiting.pop()
-            except IndexError:
-                process = _new_process()
-            try:
-                _ask(process, _COMPILE, [self.path, self.dims, asked, progress is not None], progress)
-            finally:
-                process.end(kill=True)
+    def compile(self, asked: Mapping[str, Any], progress: Progress | None) -> str | None:
+        """Has the model compiled as ``asked``, where this process has no compiler; ``progress`` is told how far it is.
+
+        The text of its report, with the times that it took; None where it was not compiled.
+        """
+        if not _is_worth_it(_COMPILER):
+            return None
+        try:
+            process = self._waiting.pop()
+        except IndexError:
+            process = _new_process()
+        try:
+            end = _ask(process, _COMPILE, [self.path, self.dims, asked, progress is not None], progress)
+        finally:
+            process.end(kill=True)
+        return end["report"] if end else None
 
 
 def _is_worth_it(module: str) -> bool:
@@ -80,15 +85,17 @@ def _new_process() -> AnsweringProcess:
     return AnsweringProcess(command_of(_CHILD))
 
 
-def _ask(process: AnsweringProcess, function: bytes, question: Any, progress: Progress | None) -> None:
+def _ask(process: AnsweringProcess, function: bytes, question: Any, progress: Progress | None) -> Any:
+    """What the process says in the end, which is no step for ``progress``; None where there is nothing."""
     try:
         rest = json.dumps(question).encode()
     except TypeError:  # JSON does not hold it
-        return
-    while step := _answer(process, function + rest):
+        return None
+    while isinstance(said := _answer(process, function + rest), list):
         rest = NEXT
         if progress is not None:
-            progress(*step)
+            progress(*said)  # the steps that it was given over there
+    return said
 
 
 def _answer(process: AnsweringProcess, request: bytes) -> Any:

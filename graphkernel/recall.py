@@ -94,8 +94,8 @@ def compile(  # the public name
     recall = partial(_recalled, place, constants, threads, anew)
     found = recall()
     if found is None and tunings is None and (model := file_of(graph)) is not None:
-        model.compile({"opt_level": opt_level, "flags": flags, **named}, progress)
-        found = recall()
+        built = model.compile({"opt_level": opt_level, "flags": flags, **named}, progress)
+        found = recall(built)
     if found is None:
         with leading(place.folder, ROOM, place.key, place.shared):
             found = recall()  # somebody else may have made it meanwhile
@@ -130,7 +130,11 @@ class _Place:
 
 
 def _recalled(
-    place: _Place, constants: Mapping[str, np.ndarray], threads: int | None, anew: Callable[[], Executable]
+    place: _Place,
+    constants: Mapping[str, np.ndarray],
+    threads: int | None,
+    anew: Callable[[], Executable],
+    built: str | None = None,
 ) -> Executable | None:
     found = place.read()
     if found is not None:
@@ -138,7 +142,7 @@ def _recalled(
             package = PackageReader(f"{ROOM}/{place.key}", lambda: found)
             beside = {data.digest: data.array for data in place.weights(package.view(KEPT)) if data.array is not None}
             weights = ChainMap(beside, constants)  # pyright: ignore[reportArgumentType]  # nobody writes it
-            return read_package(package, weights, threads, partial(_story, anew))
+            return read_package(package, weights, threads, partial(_story, anew), built)
     return None
 
 

@@ -33,7 +33,7 @@ def load_model(request: bytes) -> bytes:
 
 
 def compile_model(request: bytes) -> bytes:
-    """Begins to compile a model, or goes on: gives what progress is told next, in the end null."""
+    """Begins to compile a model, or goes on: gives what progress is told next, in the end the report, or null."""
     if request != NEXT:
         _LEAVING.cancel()
         Meanwhile(partial(_compile, *json.loads(request)))
@@ -44,7 +44,9 @@ def _compile(path: str, dims: dict[str, int] | None, asked: dict[str, Any], is_w
     def tell(*step: str | int) -> None:
         _TOLD.put(json.dumps(step).encode())
 
+    report = _END
     try:
-        compile(load(path, dims), **asked, progress=tell if is_watched else None)
+        made = compile(load(path, dims), **asked, progress=tell if is_watched else None)
+        report = json.dumps({"report": made.report.to_json()}).encode()
     finally:
-        _TOLD.put(_END)
+        _TOLD.put(report)

@@ -52,9 +52,11 @@ def read_package(
     elsewhere: Mapping[str, np.ndarray],
     threads: int | None = None,
     story: Callable[[], Story] | None = None,
+    built: str | None = None,
 ) -> Executable:
     """The executable of a package, of which weights may lie ``elsewhere``, by digest; ``story`` is what its report tells.
 
+    ``built`` is the text of the report of who has built it for this call: its times are told, not those of loading.
     Raises PackageError for a package that is damaged, or made for another machine or version.
     """
     start = time.perf_counter()
@@ -76,13 +78,13 @@ def read_package(
             with opening(package, manifest, weights, wanted, begun) as sessions:
                 program = assembled(package, manifest, weights, sessions)
             graph = package.content(GRAPH, manifest.digests).decode()
-            report = package.content(REPORT, manifest.digests).decode()
+            report = built or package.content(REPORT, manifest.digests).decode()
             check.result()
     except (KernelgenError, UnicodeDecodeError) as error:
         raise PackageError(f"{package.path}: {error}") from error
     except GraphKernelError as error:
         raise error if str(error).startswith(package.path) else PackageError(f"{package.path}: {error}") from error
-    took = (time.perf_counter() - start) * 1e3
+    took = None if built else (time.perf_counter() - start) * 1e3
     found = Executable.of(
         program, partial(_plan, graph, manifest, program, weights), partial(_report, report, took, story)
     )
@@ -96,7 +98,7 @@ def _plan(graph: str, manifest: Manifest, program: Program, weights: Mapping[str
     return planned(graph, manifest, program, weights)
 
 
-def _report(text: str, load_ms: float, story: Callable[[], Story] | None) -> Report:
+def _report(text: str, load_ms: float | None, story: Callable[[], Story] | None) -> Report:
     from graphkernel.packages.reports import report_of  # nor does running need reports
 
     return report_of(text, load_ms, story)

@@ -23,9 +23,9 @@ def report_text(report: Report) -> str:
     return replace(report, kernels=kernels, optimize_ms=0.0, compile_ms=0.0).to_json()
 
 
-def report_of(text: str, load_ms: float, story: Callable[[], Story] | None = None) -> Report:
-    """The report of a ``text``, of an executable that was loaded in ``load_ms`` milliseconds; ``story`` is told where
-    somebody knows it.
+def report_of(text: str, load_ms: float | None, story: Callable[[], Story] | None = None) -> Report:
+    """The report of a ``text``, of an executable that was loaded in ``load_ms`` milliseconds, or None where the times in the
+    text are to stand; ``story`` is told where somebody knows it.
 
     Raises PackageError for a text that is no report.
     """
@@ -35,12 +35,12 @@ def report_of(text: str, load_ms: float, story: Callable[[], Story] | None = Non
         raise PackageError(f"a report that is none: {error}") from error
 
 
-def _report(given: Fields, load_ms: float) -> Report:
+def _report(given: Fields, load_ms: float | None) -> Report:
     parts: dict[str, Any] = {
         "kernels": tuple(_kernel(entry) for entry in given["kernels"]),
         "host": tuple(HostEntry(**_known(HostEntry, entry)) for entry in given["host"]),
         "fallbacks": tuple(Fallback(**_known(Fallback, entry)) for entry in given["fallbacks"]),
-        "compile_ms": load_ms,
+        "compile_ms": given["compile_ms"] if load_ms is None else load_ms,
     }
     return Report(**{**_known(Report, given), **parts})
 

@@ -102,6 +102,16 @@ def test_graph_and_executable_are_those_that_this_process_makes(tmp_path: Path) 
     np.testing.assert_array_equal(made(X)[0], expected(X)[0])
 
 
+def test_times_are_those_of_who_compiled(tmp_path: Path) -> None:
+    path = written(tmp_path / "net.onnx", 2)
+    first, again = (gk.compile(gk.load(path)).report for _ in range(2))
+    assert first.optimize_ms > 0
+    assert first.compile_ms > 0
+    assert (len(first.kernels), {kernel.cached for kernel in first.kernels}) == (4, {False})
+    assert (len(again.kernels), {kernel.cached for kernel in again.kernels}) == (4, {True})
+    assert again.optimize_ms == 0
+
+
 def test_progress_is_told(tmp_path: Path) -> None:
     path = written(tmp_path / "net.onnx", 2)
     there, here = list[tuple[str, int, int]](), list[tuple[str, int, int]]()
