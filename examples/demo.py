@@ -12,6 +12,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +119,7 @@ def show_kernels(result: Result, path: Path, inputs: Inputs) -> None:
             len(kernel.calls),
             *(int(evaluate(size, symbols)) for size in (kernel.bytes_moved, kernel.bytes_unfused)),
         )
-        holds = ", ".join(kernel.operators)
+        holds = ", ".join(f"{often} {name}" if often > 1 else name for name, often in Counter(kernel.operators).items())
         rows.append((calls * (moved - before), (calls, size_text(moved), size_text(before), holds)))
     dearest = [row for _, row in sorted(rows, key=lambda entry: entry[0])][:MOST_KERNELS]
     title = f"\nlevel {SHOWN}: the {len(dearest)} of {len(rows)} kernels that save most memory traffic"
