@@ -48,11 +48,13 @@ def domain_of(name: str) -> str:
 
 
 def opsets_of(model: ModelProto) -> dict[str, int]:
-    """The version of each domain, as the model says, or one of its functions where the model says none."""
+    """The version of each domain, as the model says, or one of its functions where the model says none.
+
+    Of a domain that is there twice (skl2onnx writes such models) the last counts, as in onnxruntime.
+    """
     found: dict[str, int] = {}
     for each in (model, *model.functions):
-        for entry in each.opset_import:
-            found.setdefault(domain_of(entry.domain), entry.version)
+        found = {domain_of(entry.domain): entry.version for entry in each.opset_import} | found
     return found
 
 
@@ -136,7 +138,46 @@ def _written_out(model: ModelProto) -> GraphProto:
     )
     for nodes in (bare.graph.node, *(each.node for each in bare.functions)):
         _give_defaults(nodes, functions)
-    return inline_local_functions(bare, convert_version=True).graph
+    _lift(bare)
+    try:
+        return inline_local_functions(bare, convert_version=True).graph
+    except RuntimeError as error:
+        raise FrontendError(f"the functions of the model cannot be written out at its opset: {error}") from error
+
+
+def _lift(model: ModelProto) -> None:
+    """Gives functions the opset of the model where their operators are the same in both.
+
+    onnx converts the others, for which it needs types; nobody has written them down of values inside of functions.
+    """
+    at = opsets_of(model)[DEFAULT_DOMAIN]
+    for function in model.functions:
+        for entry in function.opset_import:
+            if domain_of(entry.domain) == DEFAULT_DOMAIN and _are_the_same(function.node, entry.version, at):
+                entry.version = at
+
+
+def _are_the_same(nodes: Iterable[NodeProto], old: int, new: int) -> bool:
+    """Whether the operators of ``nodes``, and of the bodies in them, are defined alike in two opsets."""
+    return all(
+        (domain_of(node.domain) != DEFAULT_DOMAIN or _since(node.op_type, old) == _since(node.op_type, new))
+        and all(
+            _are_the_same(body.node, old, new)
+            for attribute in node.attribute
+            for body in (attribute.g, *attribute.graphs)
+        )
+        for node in nodes
+    )
+
+
+def _since(operator: str, opset: int) -> int:
+    """The opset that brought the definition of an operator which holds in ``opset``, 0 for one that it does not have."""
+    from onnx import defs
+
+    try:
+        return defs.get_schema(operator, opset).since_version
+    except defs.SchemaError:
+        return 0
 
 
 def _give_defaults(nodes: Iterable[NodeProto], functions: Mapping[tuple[str, str, str], FunctionProto]) -> None:

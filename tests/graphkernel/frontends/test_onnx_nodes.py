@@ -102,6 +102,21 @@ def test_a_function_of_an_older_opset_means_what_it_meant() -> None:
     np.testing.assert_allclose(got, X.sum(1, keepdims=True))
 
 
+def twice(body: NodeProto, opset: int) -> ModelProto:
+    """A function of one node in an older ``opset``, called on its own result, of which nobody has written down the type."""
+    calls = [node("F", ["x"], ["m"], domain="own"), node("F", ["m"], ["y"], domain="own")]
+    return with_functions(calls, [own("F", [body], opset)])
+
+
+def test_functions_of_an_older_opset_are_written_out_where_their_operators_are_the_same() -> None:
+    agrees(twice(node("Softplus", ["a"], ["b"]), 15))
+
+
+def test_functions_that_cannot_be_written_out_are_refused() -> None:
+    with pytest.raises(FrontendError, match="functions of the model cannot be written out at its opset"):
+        import_onnx(twice(node("Softmax", ["a"], ["b"], axis=1), 12))
+
+
 def test_functions_that_would_never_end_are_refused() -> None:
     twice = [own(f"F{k}", [node(f"F{k + 1}", ["a"], ["c"], domain="own"), node(f"F{k + 1}", ["c"], ["b"], domain="own")])
              for k in range(LIMITS.nodes.bit_length() + 1)]  # fmt: skip
