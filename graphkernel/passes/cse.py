@@ -53,7 +53,7 @@ def merge_equal(graph: Graph, context: Context, pass_name: str, *, reductions: b
     reduced: dict[object, Node] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        kept = keep(node, tuple(_shared_constant(arg, first) for arg in args))
+        kept = keep(node, tuple([arg if arg.node.data is None else _shared_constant(arg, first) for arg in args]))
         known = first.setdefault(_key(kept), kept)
         if known is not kept:
             context.log.add(pass_name, "merged-equal", node.name, known.name)
@@ -70,8 +70,6 @@ def merge_equal(graph: Graph, context: Context, pass_name: str, *, reductions: b
 
 def _shared_constant(value: Value, first: dict[object, Node]) -> Value:
     """The first constant with the same content."""
-    if value.op is not CONSTANT or value.node.data is None:
-        return value
     return first.setdefault((CONSTANT, value.node.data, value.type), value.node).out
 
 

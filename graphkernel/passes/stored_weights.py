@@ -51,7 +51,9 @@ def _product_of(x: Value, weights: Stored, builder: Builder) -> Value:
 
 def _stored(node: Node) -> Stored | None:
     """The weights of a product that it is worth to store; None for others."""
-    if not node.args or node.args[0].type.dtype != FLOAT or node.args[0].type.rank < 2 or _is_dequantized(node.args[0]):
+    if node.op not in (MATMUL, BATCH_MATMUL, ONNX) or not node.args:
+        return None
+    if node.args[0].type.dtype != FLOAT or node.args[0].type.rank < 2 or _is_dequantized(node.args[0]):
         return None
     if node.op not in (MATMUL, BATCH_MATMUL):
         return blocks_of_bits(node)
