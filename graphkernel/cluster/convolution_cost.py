@@ -115,8 +115,11 @@ class Ways:
         return f"modelled {self.tiles / 1e3:.0f} thousand cycles by tiles, {self.direct / 1e3:.0f} by windows"
 
 
-def tiles_cost(node: Node) -> Ways:
-    """The cycles of a float32 convolution with channels last of known extents; tiles and products of them pass a cache."""
+def tiles_cost(node: Node, is_learnt: bool = False) -> Ways:
+    """The cycles of a float32 convolution with channels last of known extents; tiles and products of them pass a cache.
+
+    Weights that are learnt (``is_learnt``) are transformed in each run, by a kernel of its own.
+    """
     *points, results = (dim for dim in node.out.type.shape if isinstance(dim, int))
     terms = prod(dim for dim in node.args[1].type.shape[:3] if isinstance(dim, int))
     channels = terms // WINDOW_TERMS
@@ -126,8 +129,9 @@ def tiles_cost(node: Node) -> Ways:
     weights = FLOAT_BYTES * channels * results / BYTES_PER_CYCLE
     return Ways(
         max(prod(points) * terms * each, WINDOW_TERMS * weights),
-        max(products * channels * each, TILE_TERMS * weights) + moved + 2 * CALL_OF_KERNEL,
-    )
+        max(products * channels * each, TILE_TERMS * weights) + moved + 2 * CALL_OF_KERNEL
+        + ((WINDOW_TERMS + TILE_TERMS) * weights + CALL_OF_KERNEL if is_learnt else 0.0),
+    )  # fmt: skip
 
 
 def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycles:

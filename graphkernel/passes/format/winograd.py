@@ -3,27 +3,29 @@
 Before and after::
 
     y = Fused(x, w) { relu(Conv2D(x, w)) }   ==>   v = Fused(x) { tiles of 4 x 4 pixels, transformed }    v: f32[16, T, C]
-                                                   m = Fused(v, u) { BatchMatMul(v, u) }    u: f32[16, C, O], a constant
+                                                   m = Fused(v, u) { BatchMatMul(v, u) }    u: f32[16, C, O], from w
                                                    y = Fused(m) { relu(tiles of 2 x 2 pixels, transformed back) }
 
 Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (CVPR 2016): ``A' ((G w G') * (B' x B)) A`` for each tile of
 2 x 2 results, where ``B`` and ``A`` hold no numbers but 0, 1 and -1. Whatever else the kernel does stays where it is.
+``u = G w G'`` is computed once where the windows are a constant, by a kernel in each run where they are learnt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
-from graphkernel.cluster.convolution_cost import tiles_cost
+from graphkernel.cluster.convolution_cost import Ways, tiles_cost
 from graphkernel.cluster.fuse_nodes import call_of, with_unique_labels
 from graphkernel.cluster.own_products import is_own
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.convolutions_last import PLAIN_PRODUCT
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
-from kernelgen.tensor.operators.elemwise import ADD, SUB
+from kernelgen.tensor.operators.elemwise import ADD, MUL, SUB
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
 from kernelgen.tensor.operators.padding import PAD_AKG
@@ -68,22 +70,26 @@ def winograd(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         for convolution in chosen.get(node, ()):
-            context.log.add(winograd.name, "by-tiles", convolution.name, message=str(tiles_cost(convolution)))
+            context.log.add(winograd.name, "by-tiles", convolution.name, message=str(_cost(node, convolution)))
         return _without(node, args, chosen[node], known) if node in chosen else keep(node, args).outs
 
     return with_unique_labels(graph.rebuild(rewrite))
 
 
 def _convolutions(kernel: Node) -> tuple[Node, ...]:
-    """Those of a kernel that are faster by tiles: of its own operands, one of them a constant."""
+    """Those of a kernel that are faster by tiles: of its own operands."""
     if kernel.body is None or kernel.body.aliases:
         return ()
-    given = dict(zip(kernel.body.inputs, kernel.args, strict=True))
     found = (node for node in kernel.body.operators if node.op is CONV2D and is_own(node) and _is_plain(node))
     return tuple(
-        node for node in found
-        if node.args[0] in given and given.get(node.args[1], node.args[0]).is_known and tiles_cost(node).by_tiles
+        node for node in found if set(node.args) <= set(kernel.body.inputs) and _cost(kernel, node).by_tiles
     )  # fmt: skip
+
+
+def _cost(kernel: Node, convolution: Node) -> Ways:
+    assert kernel.body is not None, "there is a convolution in it"
+    weights = kernel.args[kernel.body.inputs.index(convolution.args[1])]
+    return tiles_cost(convolution, is_learnt=not weights.is_known)
 
 
 def _is_plain(node: Node) -> bool:
@@ -131,9 +137,8 @@ def _products(image: Value, weights: Value, node: Node, known: Tiles) -> Value:
     if kind not in known:
         known[kind] = _tiles_of(image, node)
     tiles = call_of(replace(known[kind], name=f"{node.name}_tiles"), (image,)).out
-    shape = (SIDE * SIDE, *weights.type.shape[2:])
     builder = Builder()
-    operands = (tiles, builder.derived(_factors, weights, of=TensorType(shape, FLOAT)))
+    operands = (tiles, _known_factors(weights, builder) if weights.is_known else _learnt_factors(weights, node))
     given = tuple(
         builder.parameter(name, value.type) for name, value in zip(("tiles", "factors"), operands, strict=True)
     )
@@ -142,6 +147,34 @@ def _products(image: Value, weights: Value, node: Node, known: Tiles) -> Value:
     shape = (SIDE * SIDE, count, rows // RESULTS, columns // RESULTS, channels)
     body = Graph(f"{node.name}_products", given, (builder.emit(RESHAPE, found, shape=shape),))
     return call_of(with_unique_labels(body), operands).out
+
+
+def _known_factors(weights: Value, builder: Builder) -> Value:
+    """``G w G'`` of windows that are a constant."""
+    return builder.derived(_factors, weights, of=TensorType((SIDE * SIDE, *weights.type.shape[2:]), FLOAT))
+
+
+def _learnt_factors(weights: Value, node: Node) -> Value:
+    """``G w G'`` of windows that change from run to run: a row of ``G`` is one of 0, 1 and -1, times 1 or a half."""
+    builder = Builder()
+    windows = builder.parameter("windows", weights.type)
+    ends = weights.type.shape[2:]
+    cut = partial(builder.emit, STRIDED_SLICE, windows, strides=(1, 1, 1, 1))
+    grid = [
+        [
+            builder.emit(RESHAPE, cut(begin=(row, column, 0, 0), end=(row + 1, column + 1, *ends)), shape=ends)
+            for column in range(WINDOW)
+        ]
+        for row in range(WINDOW)
+    ]
+    signs, sizes = np.sign(WEIGHT_ROWS).astype(int).tolist(), np.abs(WEIGHT_ROWS).max(1)
+    lines = zip(_transformed(grid, signs, builder), np.outer(sizes, sizes).astype(np.float32), strict=True)
+    places = [
+        part if size == 1 else builder.emit(MUL, part, builder.constant(size))
+        for line, own in lines for part, size in zip(line, own, strict=True)
+    ]  # fmt: skip
+    body = Graph(f"{node.name}_factors", (windows,), (_stacked(places, builder),))
+    return call_of(with_unique_labels(body), (weights,)).out
 
 
 def _factors(windows: np.ndarray) -> np.ndarray:
@@ -222,7 +255,9 @@ def _join(products: Value, node: Node) -> Value:
 
 def _transformed(grid: Grid, rows: Sequence[Sequence[int]], builder: Builder) -> Grid:
     """``M grid M'`` for a matrix of 0, 1 and -1."""
-    down = [[_sum(factors, [line[column] for line in grid], builder) for column in range(SIDE)] for factors in rows]
+    down = [
+        [_sum(factors, [line[column] for line in grid], builder) for column in range(len(grid[0]))] for factors in rows
+    ]
     return [[_sum(factors, line, builder) for factors in rows] for line in down]
 
 

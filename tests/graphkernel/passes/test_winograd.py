@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -10,25 +10,33 @@ import pytest
 import graphkernel
 from graphkernel import ops
 from graphkernel.cluster import convolution_cost
-from graphkernel.cluster.convolution_cost import Windows
+from graphkernel.cluster.convolution_cost import Windows, tiles_cost
 from graphkernel.ops import Tensor
 from graphkernel.passes.format.winograd import IMAGE_ROWS, RESULT_ROWS, RESULTS, SIDE, WEIGHT_ROWS, WINDOW
-from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.types import TensorType, dtype
 
 Network = Callable[[Tensor], Tensor]
 
 ROUNDING = 2.0**-24
 
 
+FREE: Mapping[str, object] = {
+    "OWN_SHARES": dict.fromkeys(Windows, 1e9),
+    "CACHED_BYTES_PER_CYCLE": 1e12,
+    "BYTES_PER_CYCLE": 1e30,
+    "CALL_OF_KERNEL": 0.0,
+    "TILE_TERMS": 1,
+}
+COSTS = {name: getattr(convolution_cost, name) for name in FREE}
+
+
 @pytest.fixture(autouse=True)
 def free_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of ours cost nothing, and handing tiles on neither."""
-    monkeypatch.setattr(convolution_cost, "OWN_SHARES", dict.fromkeys(Windows, 1e9))
-    monkeypatch.setattr(convolution_cost, "CACHED_BYTES_PER_CYCLE", 1e12)
-    monkeypatch.setattr(convolution_cost, "BYTES_PER_CYCLE", 1e9)
-    monkeypatch.setattr(convolution_cost, "CALL_OF_KERNEL", 0.0)
-    monkeypatch.setattr(convolution_cost, "TILE_TERMS", 1)
+    for name, cost in FREE.items():
+        monkeypatch.setattr(convolution_cost, name, cost)
 
 
 def drawn(seed: int, *shape: int) -> np.ndarray:
@@ -51,19 +59,19 @@ def exact(image: np.ndarray, weights: np.ndarray, pad: int) -> np.ndarray:
     return np.einsum("nchwrs,ocrs->nohw", windows(padded, WINDOW, 1), weights.astype(np.float64))
 
 
-def bound(image: np.ndarray, weights: np.ndarray, pad: int) -> np.ndarray:
-    """How far results may be off: each term passes two sums of two, one rounding of a weight, C products, two sums of three."""
+def bound(image: np.ndarray, weights: np.ndarray, pad: int, of_weight: int = 1) -> np.ndarray:
+    """How far results may be off: each term passes two sums of two, those ``of_weight``, C products, two sums of three."""
     left, right, back = (np.abs(np.array(rows, np.float64)) for rows in (IMAGE_ROWS, WEIGHT_ROWS, RESULT_ROWS))
     padded = np.pad(np.abs(image.astype(np.float64)), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     tiles = np.einsum("ar,nchwrs,bs->nchwab", left, windows(padded, SIDE, RESULTS), left)
     factors = np.einsum("ar,ocrs,bs->ocab", right, np.abs(weights.astype(np.float64)), right)
     sums = np.einsum("pa,nohwab,qb->nohpwq", back, np.einsum("nchwab,ocab->nohwab", tiles, factors), back)
     count, results, rows, _, columns, _ = sums.shape
-    steps = (2 + 1 + image.shape[1] + 4) * ROUNDING
+    steps = (2 + of_weight + image.shape[1] + 4) * ROUNDING
     return steps / (1 - steps) * sums.reshape(count, results, RESULTS * rows, RESULTS * columns)
 
 
-@pytest.mark.parametrize(
+SIZES = pytest.mark.parametrize(
     ("shape", "results", "pad"),
     [
         ((1, 5, 4, 4), 7, 0),
@@ -73,6 +81,9 @@ def bound(image: np.ndarray, weights: np.ndarray, pad: int) -> np.ndarray:
         ((1, 64, 28, 28), 64, 1),
     ],
 )
+
+
+@SIZES
 def test_results_are_within_the_bound_of_their_roundings(shape: tuple[int, ...], results: int, pad: int) -> None:
     image, weights = drawn(0, *shape), drawn(1, results, shape[1], WINDOW, WINDOW)
     graph = graphkernel.trace(lambda x: ops.conv2d(x, weights, pad=(pad,) * 4), graphkernel.spec(shape, "float32"))
@@ -81,11 +92,30 @@ def test_results_are_within_the_bound_of_their_roundings(shape: tuple[int, ...],
     assert (np.abs(found - exact(image, weights, pad)) <= bound(image, weights, pad)).all()
 
 
-def test_the_bound_is_lower_than_that_of_windows_from_some_channels_on() -> None:
-    """Where all numbers are alike, which is worst, windows sum nine times as many terms one after the other."""
-    image, weights = np.ones((1, 64, 8, 8), np.float32), np.ones((1, 64, WINDOW, WINDOW), np.float32)
-    steps = image.shape[1] * WINDOW**2 * ROUNDING
-    assert bound(image, weights, 0).max() < steps / (1 - steps) * exact(image, weights, 0).max()
+@SIZES
+def test_weights_that_change_from_run_to_run_are_transformed_in_each(
+    shape: tuple[int, ...], results: int, pad: int
+) -> None:
+    kinds = [graphkernel.spec(each, "float32") for each in (shape, (results, shape[1], WINDOW, WINDOW))]
+    graph = graphkernel.trace(lambda x, w: ops.conv2d(x, w, pad=(pad,) * 4), *kinds)
+    assert tiles_of(graph) == 1
+    run = graphkernel.compile(graph)
+    for seed in range(2):
+        image, weights = drawn(seed, *shape), drawn(seed + 2, results, shape[1], WINDOW, WINDOW)
+        found = np.asarray(run(image, weights), np.float64)
+        assert (np.abs(found - exact(image, weights, pad)) <= bound(image, weights, pad, of_weight=4)).all()
+
+
+@pytest.mark.parametrize(("side", "is_learnt", "by_tiles"), [(8, False, True), (8, True, False), (28, True, True)])
+def test_few_pixels_do_not_pay_for_weights_that_are_learnt(side: int, is_learnt: bool, by_tiles: bool) -> None:
+    builder, of = Builder(), dtype("float32")
+    image = builder.parameter("image", TensorType((1, side, side, 64), of))
+    weights = builder.parameter("weights", TensorType((WINDOW, WINDOW, 64, 64), of))
+    node = builder.emit(CONV2D, image, weights, format="NHWC", pad=(1, 1, 1, 1)).node
+    with pytest.MonkeyPatch.context() as costs:
+        for name, cost in COSTS.items():
+            costs.setattr(convolution_cost, name, cost)
+        assert tiles_cost(node, is_learnt).by_tiles is by_tiles
 
 
 def _activated(x: Tensor) -> Tensor:
