@@ -9,8 +9,8 @@ kernels that follow each other find what they read where the same thread wrote i
 
     images, many weights        parallel j by columns; rows of the image; i by neighbours; sums; vector j; i unrolled
 
-Rows that leave no room for panels in the second cache would be read from far away for each of them: a piece of the terms
-passes all panels before the next piece, ``k by depth`` around ``j by columns``. Sums may take their terms in any order.
+Rows of many terms leave the first cache before the next panel reads them, and their panels leave it for each block of rows:
+all rows of a share pass a piece of a panel, ``k by depth``, before the next piece. Sums may take their terms in any order.
 
 Panels turn round and pack what they hold, so that one row is enough for them, and the lanes are columns however the constant
 lies. The block is the one whose cycles a cost says are fewest (:func:`block_for`): few rows take many columns, so that there
@@ -58,8 +58,11 @@ MOST_PANEL_BYTES = 640 << 10
 MOST_PASS_BYTES = 3 << 19
 """Of rows and of two panels, one of which is asked for meanwhile, that the second cache keeps while they pass."""
 
-LEAST_DEPTH = 512
-"""Terms of a piece, for which reading and writing the results once more is little."""
+MOST_ROW_BYTES = 48 << 10
+"""Of the rows of a block that the first cache keeps while they pass a panel."""
+
+LEAST_DEPTH = 192
+"""Terms of a piece, for which reading and writing the results once more is little; a panel of them stays in the first cache."""
 
 
 @dataclass(frozen=True)
@@ -195,8 +198,8 @@ def _weight_bytes(band: Band, columns: Dim) -> float:
 
 def depth_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> tuple[LoopPlan, ...]:
     """The loops over pieces of the terms that are around the panels of a ``band`` with these ``sides``, and over a thread's
-    columns around those, within the ``limits``; none where all terms find room, or what is left of rows or columns would pass
-    the constant once more.
+    columns around those, within the ``limits``; none where a block's rows find room, rows are one block, or what is left of
+    rows or columns would pass the constant once more.
     """
     rows, columns = (None if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
     sums = [m for m, axis in enumerate(band.axes) if not axis.coincident]
@@ -208,11 +211,11 @@ def depth_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> tuple[LoopP
         band.axes[sums[0]].extents[0],
     )
     passing = share or rows
-    if not band.outermost or passing % high or not isinstance(terms, int):
+    if not band.outermost or passing % high or passing == high or not isinstance(terms, int):
         return ()
     most = MOST_PASS_BYTES // (FLOAT_BYTES * (passing + 2 * width))
-    depth = max((part for part in range(LEAST_DEPTH, most + 1) if terms % part == 0), default=terms)
-    if most >= terms or depth == terms:
+    depth = min((part for part in range(LEAST_DEPTH, most + 1) if terms % part == 0), default=terms)
+    if FLOAT_BYTES * high * terms <= MOST_ROW_BYTES or depth == terms:
         return ()
     if share or limits.threads == 1:
         return (LoopPlan(sums[0], depth),)

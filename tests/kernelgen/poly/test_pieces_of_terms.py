@@ -53,6 +53,12 @@ def test_pieces_are_equal_and_results_are_those_of_numpy(columns: int, threads: 
     assert (np.abs(found - expected) <= 8 * bound).all()
 
 
+def test_rows_of_a_block_that_leave_the_first_cache_are_taken_in_pieces() -> None:
+    (piece,) = pieces_of_terms(compiled(64, 3072, COLUMNS))
+    assert piece.tile is not None
+    assert 8 * 4 * piece.tile <= 48 << 10 < 8 * 4 * 3072
+
+
 def test_panels_ask_for_what_their_piece_reads_next() -> None:
     nest = compiled(ROWS, TERMS, COLUMNS).nest
     assert [part for part in statements(nest.body) if isinstance(part, Prefetch)]
@@ -62,6 +68,7 @@ def test_panels_ask_for_what_their_piece_reads_next() -> None:
     ("rows", "terms", "columns"),
     [
         pytest.param(ROWS, 1024, COLUMNS, id="all terms find room"),
+        pytest.param(8, TERMS, COLUMNS, id="one block of rows reads each panel once"),
         pytest.param(197, TERMS, COLUMNS, id="rows left over would read the constant once more"),
         pytest.param(ROWS, 8191, COLUMNS, id="no pieces are equal"),
     ],
