@@ -11,7 +11,7 @@ from graphkernel.decisions import REASONS, Decision
 from graphkernel.report.page.counted import counted
 from kernelgen.system.escape import line
 from kernelgen.tensor.graph import Graph, Node
-from kernelgen.tensor.origin import origin_of
+from kernelgen.tensor.origin import made_of, origin_of
 
 ADVICE: Mapping[str, str] = {
     "not-fused-opaque": "nothing; the host library runs it",
@@ -54,7 +54,12 @@ Place = tuple[str, str]
 
 def answer(before: Graph, after: Graph, decisions: Sequence[Decision], pair: Pair) -> list[str]:
     """The lines of the answer. The first says it all; an example and what to do stand behind it."""
-    kernels = {node: _origins(node, before) for node in after.operators if node.body is not None}
+    bodies = {node: node.body.operators for node in after.operators if node.body is not None}
+    made = made_of(before, chain.from_iterable(bodies.values()))
+    kernels = {
+        kernel: {label for node in held for label in (node.name, *(origin.name for origin in made[node]))}
+        for kernel, held in bodies.items()
+    }
     places = list(_places(before, pair))
     held = [node for node, origins in kernels.items() if origins & pair.left and origins & pair.right]
     apart = [place for place in places if not any(set(place) <= origins for origins in kernels.values())]
@@ -107,13 +112,6 @@ def _places(graph: Graph, pair: Pair) -> Iterator[Place]:
         for feeder in dict.fromkeys(value.node.name for value in node.args):
             if any(feeder in one and node.name in other for one, other in (pair.sides, pair.sides[::-1])):
                 yield feeder, node.name
-
-
-def _origins(kernel: Node, before: Graph) -> set[str]:
-    """The operators of the graph as it came that a kernel computes, and its own labels."""
-    known = {node.name for node in before.nodes}
-    labels = {inner.name for inner in kernel.body.operators} if kernel.body is not None else set[str]()
-    return labels | {found for label in labels if (found := origin_of(label, known)) is not None}
 
 
 def _reasons(decisions: Sequence[Decision], apart: Sequence[Place], pair: Pair) -> list[Decision]:

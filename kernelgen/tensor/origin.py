@@ -8,9 +8,10 @@ nodes of a model its operators were made.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
-from kernelgen.tensor.graph import Origin
+from kernelgen.tensor.graph import Graph, Node, Origin
+from kernelgen.tensor.operator import Kind
 
 _NUMBERED = re.compile(r"(.+)_\d+")
 _EXPANDED = re.compile(r"(.+)\.c?\d+")
@@ -28,3 +29,24 @@ def origin_of(label: str, known: Container[str]) -> str | None:
 def made_from(name: str, origins: Mapping[str, Origin]) -> frozenset[str]:
     """The labels of what was made from the model's node of this name, or from all nodes of this operator of it."""
     return frozenset(label for label, origin in origins.items() if name in (origin.operator, origin.node))
+
+
+def made_of(before: Graph, operators: Iterable[Node]) -> Mapping[Node, tuple[Node, ...]]:
+    """For each of the ``operators`` those of the graph ``before`` that it was made from, by its label.
+
+    A product and the sum behind it become a product with a bias under the sum's label: an opaque operator under the label of
+    one that is none was made from the opaque ones as well that this one reads and that nothing else is named after.
+    """
+    known = {node.name: node for node in before.operators}
+    labels = {node: origin_of(node.name, known) for node in operators}
+    named = {known[label] for label in labels.values() if label is not None}
+    return {
+        node: () if label is None else (*_merged(node, known[label], named), known[label])
+        for node, label in labels.items()
+    }
+
+
+def _merged(node: Node, origin: Node, named: set[Node]) -> Iterable[Node]:
+    if node.op.kind is not Kind.OPAQUE or origin.op.kind is Kind.OPAQUE:
+        return ()
+    return (arg.node for arg in origin.args if arg.node.op.kind is Kind.OPAQUE and arg.node not in named)

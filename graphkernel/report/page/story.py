@@ -11,7 +11,7 @@ from graphkernel.ops.library.host import operator_name
 from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.graph import Graph, Node, Value, keep
-from kernelgen.tensor.origin import origin_of
+from kernelgen.tensor.origin import made_of
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,12 @@ class Story:
     @cached_property
     def became(self) -> Mapping[Node, tuple[int, ...]]:
         """For every operator of the graph as it came the steps that compute what was made from it."""
-        known = {node.name: node for node in self.before.operators}
+        made = made_of(self.before, (operator for step in self.steps for operator in step.operators))
         found: dict[Node, dict[int, None]] = {node: {} for node in self.before.operators}
         for number, step in enumerate(self.steps):
             for operator in step.operators:
-                origin = origin_of(operator.name, known)
-                if origin is not None:
-                    found[known[origin]][number] = None
+                for origin in made[operator]:
+                    found[origin][number] = None
         return {node: tuple(steps) for node, steps in found.items()}
 
     @cached_property

@@ -123,3 +123,21 @@ def test_operators_of_a_kernel_that_is_called_twice_keep_their_labels() -> None:
 )
 def test_origins(label: str, origin: str | None) -> None:
     assert origin_of(label, {"t2", "a.b"}) == origin
+
+
+def biased(x: Any, w: Any, b: Any) -> Any:
+    return ops.matmul(ops.add(ops.matmul(x, w), b), w)
+
+
+def summed(x: Any, w: Any) -> Any:
+    return ops.add(ops.matmul(x, w), ops.matmul(w, x))
+
+
+def test_a_product_with_a_bias_is_the_product_and_the_sum() -> None:
+    found = gk.explain(gk.trace(biased, gk.spec((64, 64)), gk.spec((64, 64)), gk.spec((64,))))
+    assert found.why("MatMul", "Add").splitlines()[0].startswith("MatMul and Add are both in kernel")
+
+
+def test_a_sum_of_two_products_is_one_of_them_with_the_other_as_bias() -> None:
+    found = gk.explain(gk.trace(summed, gk.spec((64, 64)), gk.spec((64, 64)))).why("MatMul", "Add")
+    assert "1 of 2 places where one feeds the other" in found
