@@ -84,7 +84,10 @@ def named(where: str) -> Generator[None]:
 def _check_opsets(model: ModelProto) -> None:
     from onnx.defs import onnx_opset_version
 
+    found: dict[str, int] = {}
     for entry in model.opset_import:
+        if found.setdefault(domain_of(entry.domain), entry.version) != entry.version:  # skl2onnx says the same twice
+            raise FrontendError(f"the opset of domain {domain_of(entry.domain)!r} is there twice")
         newest = onnx_opset_version() if entry.domain in ("", "ai.onnx") else 2**31 - 1
         if not 1 <= entry.version <= newest:
             raise FrontendError(f"opset {entry.version} of domain {entry.domain!r}: there are 1 to {newest} here")

@@ -48,13 +48,11 @@ def domain_of(name: str) -> str:
 
 
 def opsets_of(model: ModelProto) -> dict[str, int]:
-    """The version of each domain, as the model says, or one of its functions where the model says none.
-
-    Of a domain that is there twice (skl2onnx writes such models) the last counts, as in onnxruntime.
-    """
+    """The version of each domain, as the model says, or one of its functions where the model says none."""
     found: dict[str, int] = {}
     for each in (model, *model.functions):
-        found = {domain_of(entry.domain): entry.version for entry in each.opset_import} | found
+        for entry in each.opset_import:
+            found.setdefault(domain_of(entry.domain), entry.version)
     return found
 
 
