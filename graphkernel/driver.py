@@ -317,7 +317,9 @@ def _host_library(request: _Request, graph: Graph, device: Device | NoDevice) ->
     worth_it = any(node.op in LIBRARY_OPS for node in graph.operators)
     if wanted == "numpy" or (wanted == "auto" and not (worth_it and available())):
         return NumpyHost()
-    return OnnxRuntimeHost(threads=request.threads or Environment.read().threads, opset=_model_opset(graph))
+    threads = request.threads or Environment.read().threads
+    runs_all = all(node.body is None for node in graph.operators)
+    return OnnxRuntimeHost(threads=threads, opset=_model_opset(graph), runs_all=runs_all)
 
 
 def _model_opset(graph: Graph) -> int:
@@ -325,4 +327,5 @@ def _model_opset(graph: Graph) -> int:
     given = {
         node.attrs.int("opset") for node in graph.operators if node.op is ONNX and not node.attrs.str("domain", "")
     }
-    return max((opset for opset in given if opset >= OLDEST_OPSET), default=DEFAULT_OPSET)
+    oldest = 0 if all(node.op is ONNX for node in graph.operators) else OLDEST_OPSET
+    return max((opset for opset in given if opset >= oldest), default=DEFAULT_OPSET)

@@ -3,7 +3,7 @@
 The lists up to the marked entries are MindSpore's. Its CPU list is short because AKG's CPU back end was: Select and Less are
 in it, Greater is not. Ours adds what kernelgen compiles on the CPU, since a kernel with a hole (a gelu cut in two at its
 Erf) costs two trips through memory: comparisons, logic, classification, rounding, trigonometry, Div, Erf, BroadcastTo,
-pieces that are cut and joined, CumSum, OneHot, sums by ids and all reductions but Argmax and Argmin. On the GPU it adds the
+pieces that are cut and joined, CumSum, OneHot, sums by ids and all reductions. On the GPU it adds the
 same where MindSpore has gaps, and matrix products, which MindSpore admits on one generation of devices only: a product stays
 with the library unless an epilogue joins it. On Ascend it adds the other reductions, without which a softmax falls in two,
 and Erfc, without which a gelu does; and what MindSpore admits there from level 1 on or not at all, though its patterns ask
@@ -33,7 +33,7 @@ _CPU_OURS: Levels = (
         "FloorMod Greater GreaterEqual IsFinite IsInf IsNan Log1p LogicalAnd LogicalOr NotEqual Sign Sin Sinh Split Square "
         "StridedSlice Tan TensorMove Trunc"
     ),
-    _names("CumSum OneHot ReduceAll ReduceAny ReduceMin ReduceProd UnsortedSegmentSum"),
+    _names("Argmax Argmin CumSum OneHot ReduceAll ReduceAny ReduceMin ReduceProd UnsortedSegmentSum"),
     frozenset(),
 )
 _GPU: Levels = (

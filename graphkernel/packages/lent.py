@@ -16,7 +16,7 @@ from graphkernel.packages.container import PackageReader
 from graphkernel.packages.manifest import WEIGHTS, Manifest, RegionRecord
 from graphkernel.packages.tensors import read_tensors
 from graphkernel.runtime.onnxruntime.c_interface import SharedSession
-from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, opened, settle
+from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, opened, settle, threads_for
 from graphkernel.system.freed_memory import MUCH, return_freed_memory
 from kernelgen.system.meanwhile import Meanwhile
 
@@ -41,13 +41,16 @@ def opening(
     The result raises PackageError for regions whose models or weights are missing or damaged, and RuntimeFailure where
     onnxruntime declines.
     """
-    open_it = partial(opened, threads=threads, is_optimized=True)
 
     def open_all() -> Sequence[Session]:
         models = [_region(package, manifest, record, weights) for record in manifest.regions]
         made = begun.result()
         sessions = [
-            Session(model, partial(open_it, r.model), made.get(r.model))
+            Session(
+                model,
+                partial(opened, r.model, threads=threads_for(r.group, threads), is_optimized=True),
+                made.get(r.model),
+            )
             for model, r in zip(models, manifest.regions, strict=True)
         ]
         for model, record in zip(models, manifest.regions, strict=True):

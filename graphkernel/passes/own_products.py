@@ -7,13 +7,16 @@ Before and after::
 The weights of such a product are packed once, when the network is compiled, and what follows it joins its kernel. A library
 reads weights as they lie or packs them anew, and gives its results to memory before the next kernel reads them. Weights that
 are trained, and gradients, are packed by either at every call. A product that a library computes faster all the same stays
-there, as :mod:`graphkernel.cluster.product_cost` models it.
+there, as :mod:`graphkernel.cluster.product_cost` models it::
+
+    y = MatMul(x, w)    ==>    y = ReduceSum(Mul(x, w'))                 w: f32[768, 1]
+
+A single column is a sum of products for each row, which is a reduction like others: it takes what the rows take to be read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
 
 from graphkernel.cluster.attention import attention_products
 from graphkernel.cluster.own_products import PRODUCTS
@@ -22,14 +25,17 @@ from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.dims import product
-from kernelgen.tensor.graph import Graph, Node, Value, keep, static_shape
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep, static_shape
+from kernelgen.tensor.operators.elemwise import MUL
+from kernelgen.tensor.operators.reduce import REDUCE_SUM
+from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import dtype
 
 FLOAT = dtype("float32")
 FLOATS = frozenset({FLOAT, dtype("float16"), dtype("bfloat16")})
 LEAST_WEIGHTS = 1024
-"""Elements below which a product lies in the first cache however its weights are laid out, and packing gains nothing."""
+"""Elements below which a product of bytes lies in the first cache however its weights are laid out."""
 
 
 @graph_pass
@@ -41,6 +47,9 @@ def own_products(graph: Graph, context: Context) -> Graph:
         kept = keep(node, args)
         if OWN_KERNEL in node.attrs or is_barred(node, context.options):
             return kept.outs
+        if _is_column(node):
+            context.log.add(own_products.name, "own-product", node.name, message="a column is a sum for each row")
+            return (_sums(node, args),)
         decision = _of_attention(node) if node in attentions else None if _is_sent(node, graph) else _by_cost(node)
         if decision is None:
             return kept.outs
@@ -48,6 +57,21 @@ def own_products(graph: Graph, context: Context) -> Graph:
         return replace(kept, attrs=node.attrs.with_(**{OWN_KERNEL: True})).outs if decision.is_own else kept.outs
 
     return graph.rebuild(rewrite)
+
+
+def _is_column(node: Node) -> bool:
+    """Whether it is a float32 product of rows with one column."""
+    if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype != FLOAT:
+        return False
+    return node.args[1].type.rank == 2 and node.out.type.shape[-1] == 1 and not node.attrs.bool("transpose_a", False)
+
+
+def _sums(node: Node, args: tuple[Value, ...]) -> Value:
+    """The sums of products of each row with the column."""
+    builder, (rows, column) = Builder(origin=node.name), args
+    line = builder.emit(RESHAPE, column, shape=rows.type.shape[-1:])
+    products = builder.emit(MUL, rows, line, name=f"{node.name}_products")
+    return builder.emit(REDUCE_SUM, products, name=node.name, axis=(rows.type.rank - 1,), keep_dims=True)
 
 
 @dataclass(frozen=True)
@@ -99,14 +123,14 @@ def _is_of_calls(node: Node) -> bool:
 
 
 def is_with_constant(node: Node) -> bool:
-    """Whether it is a float32 product whose right operand is a constant matrix that is worth packing."""
+    """Whether it is a float32 product whose right operand is a constant matrix of several columns."""
     if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype not in FLOATS:
         return False
     weights = node.args[1]
     extents = static_shape(weights)
     if not weights.is_known or extents is None:
         return False
-    return len(extents) == 2 and min(extents) > 1 and prod(extents) >= LEAST_WEIGHTS
+    return len(extents) == 2 and min(extents) > 1
 
 
 def is_barred(node: Node, options: Options) -> bool:

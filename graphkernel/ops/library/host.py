@@ -18,6 +18,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def onnx_node(attrs: Attrs, operands: Iterable[str], results: Iterable[str]) -> 
     """The ONNX node of an ``Onnx`` operator; optional operands and results that are not there become ``""``."""
     from onnx import NodeProto  # the extra "onnx" is needed only when such a node is met
 
-    given, made = _at_places(attrs, "present", operands), _at_places(attrs, "wanted", results)
+    given, made = _at_places(attrs, "present", operands), _with_required(_at_places(attrs, "wanted", results), attrs)
     captured = captured_by(attrs)
     own = given[: len(given) - len(captured)]
     node = NodeProto(op_type=attrs.str("op_type"), domain=attrs.str("domain", ""), input=own, output=made)
@@ -92,6 +93,22 @@ def _at_places(attrs: Attrs, places: str, names: Iterable[str]) -> tuple[str, ..
     given = tuple(names)
     rest = iter(given)
     return given if places not in attrs else tuple(next(rest) if there else "" for there in attrs.ints(places))
+
+
+def _with_required(results: tuple[str, ...], attrs: Attrs) -> tuple[str, ...]:
+    """The names of results, of which those that nobody wants have one too where the operator must give them."""
+    from onnx import defs
+
+    domain = attrs.str("domain", "")
+    if all(results) or not defs.has(attrs.str("op_type"), domain):
+        return results
+    said = defs.get_schema(attrs.str("op_type"), attrs.int("opset"), domain).outputs
+    single, last = defs.OpSchema.FormalParameterOption.Single, "".join(results[-1:])
+    pairs = zip_longest(results, said[: len(results)])
+    return tuple(
+        name or (f"{last}.beside{place}" if of is not None and of.option == single else "")
+        for place, (name, of) in enumerate(pairs)
+    )
 
 
 def operator_name(node: Node) -> str:

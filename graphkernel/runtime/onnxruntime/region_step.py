@@ -11,7 +11,7 @@ from graphkernel.runtime.onnxruntime.sessions import Session
 from graphkernel.runtime.steps.steps import Action, Extents, Slots, fits, known_extents
 from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.boxes import boxed
-from kernelgen.tensor.elements import ELEMENTS, element_number, for_session, from_session
+from kernelgen.tensor.elements import ELEMENTS, element_number, for_session, from_session, is_carried
 from kernelgen.tensor.types import TensorType, is_whole
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class RegionStep(NamedTuple):
     def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
         """The action for these symbol values; buffers that are there already are bound once in a process."""
         if self.session.model.objects:
-            return self._fed
+            return self._fed()
         bound, session = self._bound(slots, symbols), self.session
 
         def call(given: Slots) -> None:
@@ -55,19 +55,23 @@ class RegionStep(NamedTuple):
 
         return call
 
-    def _fed(self, slots: Slots) -> None:
-        """Runs on Python's objects: onnxruntime binds arrays of numbers only."""
+    def _fed(self) -> Action:
+        """The action on Python's objects: onnxruntime binds arrays of numbers only."""
         operands = zip(self.input_names, self.inputs, self.input_types, strict=True)
-        feeds = {name: for_session(slots[slot], of.dtype) for name, slot, of in operands}
-        results = self.session.here().run(list(self.output_names), feeds)
-        for slot, of, result in zip(self.outputs, self.output_types, results, strict=True):
-            array = from_session(result, of.dtype)
-            if slots[slot] is None:
-                slots[slot] = array
-            elif slots[slot].shape == array.shape:
-                np.copyto(slots[slot], array)
-            else:
-                raise ValueError(f"a result has the shape {array.shape}, promised is {slots[slot].shape}")
+        taken = tuple((name, slot, None if _is_plain(of) else of.dtype) for name, slot, of in operands)
+        given = tuple(
+            (slot, None if _is_plain(of) else of.dtype)
+            for slot, of in zip(self.outputs, self.output_types, strict=True)
+        )
+        session, names = self.session, list(self.output_names)
+
+        def call(slots: Slots) -> None:
+            feeds = {name: slots[slot] if of is None else for_session(slots[slot], of) for name, slot, of in taken}
+            results = session.here().run(names, feeds)
+            for (slot, of), result in zip(given, results, strict=True):
+                _hand_on(slots, slot, result if of is None else from_session(result, of))
+
+        return call
 
     def _bound(self, slots: Slots, symbols: Mapping[str, int]) -> _Bound:
         session = self.session.here()
@@ -123,6 +127,21 @@ class _Bound(NamedTuple):
             if extents is not None and not fits(array.shape, extents):
                 raise ValueError(f"result {place} has the shape {array.shape}, promised is {extents}")
             slots[slot] = boxed(array) if extents is None else array
+
+
+def _is_plain(of: TensorType) -> bool:
+    """Whether it is an array of numbers that onnxruntime takes and gives as it is."""
+    return not of.dtype.is_opaque and not is_carried(of.dtype)
+
+
+def _hand_on(slots: Slots, slot: int, array: np.ndarray) -> None:
+    """Puts a result of a session into its slot, or into the array that is there."""
+    if slots[slot] is None:
+        slots[slot] = array
+    elif slots[slot].shape == array.shape:
+        np.copyto(slots[slot], array)
+    else:
+        raise ValueError(f"a result has the shape {array.shape}, promised is {slots[slot].shape}")
 
 
 def operands_of(nodes: Sequence[Node]) -> tuple[Value, ...]:

@@ -19,7 +19,14 @@ from graphkernel.runtime.onnxruntime.clips import clipped
 from graphkernel.runtime.onnxruntime.epilogues import follows_convolution
 from graphkernel.runtime.onnxruntime.initializers import initializer, lies_beside
 from graphkernel.runtime.onnxruntime.region_step import RegionStep, operands_of, region_step
-from graphkernel.runtime.onnxruntime.sessions import RegionModel, Session, open_session, opened
+from graphkernel.runtime.onnxruntime.sessions import (
+    OBJECTS,
+    RegionModel,
+    Session,
+    open_session,
+    opened,
+    threads_for,
+)
 from graphkernel.runtime.onnxruntime.unsigned import suits_machine, unsigned
 from graphkernel.runtime.steps.host import numpy_step
 from graphkernel.runtime.steps.steps import Step
@@ -41,21 +48,23 @@ class OnnxRuntimeHost:
     """Regions on onnxruntime.
 
     ``threads`` None leaves the number to it; ``optimize=False`` keeps every node as it is; ``opset`` is what our own
-    operators are written in.
+    operators are written in. Where it ``runs_all`` of a graph, one session has also what takes Python's objects.
     """
 
     threads: int | None = None
     optimize: bool = True
     opset: int = DEFAULT_OPSET
+    runs_all: bool = False
     name: str = "onnxruntime"
     regions: bool = True
 
     def group(self, node: Node) -> str | None:
         """The opset: nodes of one opset may stand in one model. None when the node has no ONNX form.
 
-        What takes Python's objects, on one thread, is no reason for others to do without the pool.
+        What takes Python's objects is no reason for others to do without the pool, nor what lies between to be handed on
+        by Python; where nothing is between, one session is faster than several.
         """
-        objects = has_objects(value.type for value in (*node.args, *node.outs))
+        objects = not self.runs_all and _takes_objects(node)
         return None if self.why_not(node) else _group(self._opset_of(node), objects)
 
     def why_not(self, node: Node) -> str:
@@ -79,12 +88,18 @@ class OnnxRuntimeHost:
     ) -> RegionStep:
         """One session for the nodes. Constants are in its model. Raises ``RuntimeFailure`` when onnxruntime declines."""
         inputs = operands_of(nodes)
-        model, names = _model(name, self._opset_of(nodes[0]), nodes, inputs, tuple(outputs))
-        return region_step(name, self.session(name, model), nodes, names, inputs, outputs, slots)
+        opset = self._opset_of(nodes[0])
+        model, names = _model(name, opset, nodes, inputs, tuple(outputs))
+        session = self.session(name, model, _group(opset, all(map(_takes_objects, nodes))))
+        return region_step(name, session, nodes, names, inputs, outputs, slots)
 
-    def session(self, name: str, model: RegionModel) -> Session:
-        """A session for a model. Raises ``RuntimeFailure`` when onnxruntime declines."""
-        return Session(model, partial(opened, name, threads=self.threads, is_optimized=self.optimize))
+    def session(self, name: str, model: RegionModel, group: str = "") -> Session:
+        """A session, called ``name``, for a ``model`` whose operators are of a ``group``.
+
+        Raises ``RuntimeFailure`` when onnxruntime declines.
+        """
+        threads = threads_for(group, self.threads)
+        return Session(model, partial(opened, name, threads=threads, is_optimized=self.optimize))
 
     def single(self, node: Node, slots: Mapping[Value, int]) -> Step:
         """On numpy: what is in no region, onnxruntime did not take."""
@@ -101,13 +116,18 @@ def group_of(step: RegionStep) -> str:
     """The group of a region's operators."""
     from onnx import ModelProto
 
-    first, imports = step.nodes[0], ModelProto.FromString(step.session.model.content).opset_import
+    imports = ModelProto.FromString(step.session.model.content).opset_import
     opset = next(entry.version for entry in imports if not entry.domain)
-    return _group(opset, has_objects(value.type for value in (*first.args, *first.outs)))
+    return _group(opset, all(map(_takes_objects, step.nodes)))
 
 
 def _group(opset: int, objects: bool) -> str:
-    return f"opset {opset} objects" if objects else f"opset {opset}"
+    return f"opset {opset}{OBJECTS if objects else ''}"
+
+
+def _takes_objects(node: Node) -> bool:
+    """Whether it takes or gives what is no array of numbers that onnxruntime has."""
+    return has_objects(value.type for value in (*node.args, *node.outs))
 
 
 @cache

@@ -22,10 +22,14 @@ from graphkernel.runtime.onnxruntime.c_interface import (
 )
 from graphkernel.runtime.onnxruntime.environment import environment
 from graphkernel.system.freed_memory import MUCH, return_freed_memory
+from kernelgen.system.cores import core_count
 from kernelgen.system.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
+
+OBJECTS = " objects"
+"""The end of the name of a group of operators that all take or give Python's objects."""
 
 
 class RegionModel(NamedTuple):
@@ -89,7 +93,7 @@ def open_session(model: RegionModel, threads: int | None, is_optimized: bool) ->
     """
     level = ALL_OPTIMIZATIONS if is_optimized else NO_OPTIMIZATIONS
     if model.objects:
-        return _python_session(model, level)
+        return _python_session(model, threads, level)
     lent = {name: Lent(array.ctypes.data, array.nbytes, array) for name, array in model.weights.items()}
     session = shared_session(model.content, lent, threads, level)
     settle(model)
@@ -119,13 +123,19 @@ def settle(model: RegionModel) -> None:
         return_freed_memory()
 
 
-def _python_session(model: RegionModel, level: int) -> Any:  # onnxruntime has no types
-    """One for Python's objects. What takes them is no work for threads: it runs on the one that calls."""
+def threads_for(group: str, threads: int | None) -> int | None:
+    """How many of the ``threads`` run a region whose operators are of a ``group``: objects alone are no work for several."""
+    return 1 if group.endswith(OBJECTS) else threads
+
+
+def _python_session(model: RegionModel, threads: int | None, level: int) -> Any:  # onnxruntime has no types
+    """One for Python's objects, on threads of its own."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel(level)
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = core_count() if threads is None else threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = FATAL
     for name, array in model.weights.items():
         options.add_external_initializers([name], [onnxruntime.OrtValue.ortvalue_from_numpy(array)])

@@ -17,6 +17,7 @@ from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.frontends.onnx.rule_table import rules
 from kernelgen.tensor.types import sym
 from tests.graphkernel.frontends.test_onnx_contrib import CASES as JOINED
+from tests.graphkernel.frontends.test_onnx_tabular import TABULAR
 from tests.support.onnx_models import model, run_onnxruntime
 
 Arrays = Mapping[str, Any]
@@ -273,6 +274,7 @@ def test_every_rule_is_tested() -> None:
         *("GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization"),
     }
     tested |= {found.op_type for nodes, *_ in CASES.values() for found in nodes}
+    tested |= {f"ai.onnx.ml::{name}" for name in TABULAR}
     tested |= COLLECTIVES | ON_INTEGERS | CACHED | {case.operator for case in JOINED.values()}
     assert {name.removeprefix("com.microsoft::") for name in rules()} <= {
         name.removeprefix("com.microsoft::") for name in tested

@@ -28,11 +28,17 @@ from kernelgen.tensor.bind import concrete_shape
 pytestmark = pytest.mark.skipif(not mapped.is_supported(), reason="packages are made on x86-64 Linux")
 
 WEIGHT = np.random.default_rng(0).normal(size=(32, 16)).astype(np.float32)
+WIDE = WEIGHT.astype(np.float64)
 X = np.random.default_rng(1).normal(size=(4, 32)).astype(np.float32)
 
 
+def product(x):
+    """By onnxruntime, which has those of float64."""
+    return ops.cast(ops.matmul(ops.cast(x, "float64"), WIDE), "float32")
+
+
 def net(x):
-    wide = ops.matmul(x, WEIGHT)
+    wide = product(x)
     return ops.softmax(ops.relu(wide) * 2.0 + 1.0, axis=-1), ops.sigmoid(x)
 
 
@@ -64,21 +70,21 @@ def in_place(x, y):
 
 
 def mixed(x):
-    return ops.cast(x, "bfloat16") * 3.0, ops.reduce_sum(x, axis=0), ops.matmul(x, WEIGHT)
+    return ops.cast(x, "bfloat16") * 3.0, ops.reduce_sum(x, axis=0), product(x)
 
 
 def viewed(x):
-    view = ops.reshape(ops.matmul(x, WEIGHT), (16, 4))  # of one region's result, for another one's operand
+    view = ops.reshape(ops.matmul(x, WIDE), (16, 4))  # of one region's result, for another one's operand
     return ops.matmul(view, ops.reshape(ops.exp(view), (4, 16)))
 
 
 NETS: dict[str, Callable[[], gk.Graph]] = {
     "symbols": lambda: traced("N"),
-    "a view between regions": lambda: gk.trace(viewed, gk.spec((4, 32), "float32")),
+    "a view between regions": lambda: gk.trace(viewed, gk.spec((4, 32), "float64")),
     "several types": lambda: gk.trace(mixed, gk.spec(("N", 32), "float32")),
     "inputs written in place": lambda: gk.trace(in_place, gk.spec((64,), "float32"), gk.spec((64,), "float32")),
     "threads": lambda: gk.trace(lambda x: ops.exp(x) + 1.0, gk.spec((2000, 512), "float32")),
-    "no kernel": lambda: gk.trace(lambda x: ops.matmul(x, WEIGHT), gk.spec((4, 32), "float32")),
+    "no kernel": lambda: gk.trace(lambda x: ops.matmul(x, WIDE), gk.spec((4, 32), "float64")),
     "complex constants": lambda: gk.trace(
         lambda x: x * np.full((32,), 1 + 2j, np.complex64), gk.spec((4, 32), "complex64")
     ),

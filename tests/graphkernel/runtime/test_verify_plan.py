@@ -46,7 +46,7 @@ def found() -> Graph:
       return t }
     graph f(x: f32[8], w: f32[8, 4]) {
       i: i64[1, u0] = Onnx(x, op_type="NonZero", opset=17, result_types=("i64[1, u0]",), defines=("u0",))
-      m: f32[8, 4] = MatMul(w, c)
+      m: f32[8, 4] = MatMul(c, w)
       e: f32[8, 4] = E(m)
       j: i64[u0] = Reshape(i, shape=(u0,))
       r: f32[u0, 4] = Gather(e, j, axis=0)
@@ -55,7 +55,7 @@ def found() -> Graph:
       z: f32[u0, 4] = Mul(t, y)
       o: f32[u0, 8] = MatMul(z, m, transpose_b=True)
       return y, o
-    }""".replace("i: i64", f"const c: f32[4, 4] = {[0.5] * 16}\n i: i64", 1)
+    }""".replace("i: i64", f"const c: f32[8, 8] = {[0.5] * 64}\n i: i64", 1)
     )
 
 

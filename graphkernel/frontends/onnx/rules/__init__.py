@@ -4,7 +4,7 @@ Reading order: ``base`` (what a rule is and what it is given), ``arithmetic``, `
 ``reduction``, ``normalization``, ``activation``, ``losses``, ``linear`` (products, convolution, pooling),
 ``quantized`` (the same on integers), ``attention``, ``group_query``
 and ``joined`` (what onnxruntime's optimizer of transformers writes), ``random`` (drawn numbers),
-``communication`` (collectives, of other domains),
+``tabular`` (scikit-learn's pipelines) and ``communication`` (collectives), of other domains,
 ``extents`` (what is known of shape tensors; ``float_extents`` where they go through floats), ``result_shapes`` (of operators
 without a rule, where ONNX's inference gives up) with ``windows``.
 

@@ -214,6 +214,20 @@ def _same(call: OnnxCall) -> Shapes:
     return (shape_of(call.operands[0]),) * max(call.listed, 1)
 
 
+def _targets(call: OnnxCall) -> Shapes:
+    """A number of results for each row of a table."""
+    rows, _ = shape_of(call.operands[0])
+    return ((rows, call.attribute("n_targets", 1)),)
+
+
+def _classes(call: OnnxCall) -> Shapes:
+    """A class for each row of a table, and a score for each class that is known."""
+    rows, _ = shape_of(call.operands[0])
+    labels = call.attribute("classlabels_int64s") or call.attribute("classlabels_ints") or ()
+    columns = len(labels) if call.op_type == TREES and len(labels) > 1 else None
+    return (rows,), (rows, columns)
+
+
 def _of_rank(rank: int) -> PartialShape:
     return (None,) * rank
 
@@ -279,7 +293,11 @@ ONNXRUNTIME_SHAPES: Mapping[str, Callable[[OnnxCall], Shapes]] = {
     "STFT": _short_time_fourier,
 }
 
+TREES = "TreeEnsembleClassifier"
+
 SHAPES: Mapping[str, Callable[[OnnxCall], Shapes]] = {
+    **dict.fromkeys((TREES, "SVMClassifier", "LinearClassifier"), _classes),
+    **dict.fromkeys(("TreeEnsembleRegressor", "SVMRegressor"), _targets),
     **dict.fromkeys(BROADCASTING, _broadcast),
     **dict.fromkeys(("MatMul", "MatMulInteger"), _product),
     "Conv": lambda call: (convolved(call),),
