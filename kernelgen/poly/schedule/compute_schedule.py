@@ -24,14 +24,26 @@ from kernelgen.tensor.dims import Sym
 REPRESENTATIVE_SIZES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)
 """Primes that symbols are taken for: no extent then is a multiple or a part of another by accident."""
 
+SUBTRACTED_SIZES = (11, 13, 17, 19, 23, 29)
+"""For symbols that are subtracted in an extent, which has to be positive: of an empty domain isl schedules nothing."""
+
 
 def schedule(scop: Scop, whole: Relations) -> isl.Schedule:
     """A schedule tree over ``whole.domain``; bands know which members are coincident and if they may be permuted."""
     static = whole
     if whole.parameters:
-        sizes = {name: REPRESENTATIVE_SIZES[k % len(REPRESENTATIVE_SIZES)] for k, name in enumerate(scop.symbols)}
-        static = relations(scop, sizes, whole.context)
+        static = relations(scop, _sizes(scop), whole.context)
     return _Scheduler(scop, whole, static).sequence(align(scop))
+
+
+def _sizes(scop: Scop) -> dict[str, int]:
+    """What each symbol is taken for."""
+    extents = {it.extent for statement in scop.statements for it in statement.iterators}
+    terms = [term for extent in extents if isinstance(extent, Sym) for term in extent.terms]
+    subtracted = {name for names, factor in terms if factor < 0 for name in names}
+    tables = (REPRESENTATIVE_SIZES, SUBTRACTED_SIZES)
+    chosen = ((k, name, tables[name in subtracted]) for k, name in enumerate(scop.symbols))
+    return {name: table[k % len(table)] for k, name, table in chosen}
 
 
 @dataclass(frozen=True)
