@@ -168,7 +168,7 @@ class Binding:
     def __init__(self, api: Api, session: SharedSession, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self._api, self._session = api, session
         self._operands, self._results = (_P * len(inputs))(), (_P * len(outputs))()
-        self._shapes: dict[tuple[int, ...], Any] = {}
+        self._layouts: dict[tuple[int, tuple[int, ...]], tuple[int, Any, int]] = {}
         self._told: dict[int, tuple[int, tuple[int, ...], int]] = {}
         names = [(_S * len(each))(*(name.encode() for name in each)) for each in (inputs, outputs)]
         operands = (names[0], self._operands, len(inputs), names[1], len(outputs), self._results)
@@ -192,22 +192,26 @@ class Binding:
         return found
 
     def _bind(self, where: Any, place: int, element: int, shape: tuple[int, ...], address: int) -> None:
-        rank, (_, size) = len(shape), ELEMENTS[element]
-        extents = self._shapes.get(shape)
-        if extents is None:
-            if len(self._shapes) == MOST_SHAPES:
-                self._shapes.clear()
-            extents = self._shapes[shape] = (ctypes.c_int64 * rank)(*shape)
-        value = self._api.made(
-            "CreateTensorWithDataAsOrtValue", self._api.memory, address, size * prod(shape), extents, rank, element
-        )
+        size, extents, rank = self._layout(element, shape)
         self._let_go(where, place)
-        where[place] = value
+        slot = ctypes.byref(where, place * ctypes.sizeof(_P))
+        self._api.call("CreateTensorWithDataAsOrtValue", self._api.memory, address, size, extents, rank, element, slot)
+
+    def _layout(self, element: int, shape: tuple[int, ...]) -> tuple[int, Any, int]:
+        """Bytes, extents and rank of a tensor."""
+        found = self._layouts.get((element, shape))
+        if found is None:
+            if len(self._layouts) == MOST_SHAPES:
+                self._layouts.clear()
+            size = ELEMENTS[element][1] * prod(shape)
+            found = self._layouts[element, shape] = size, (ctypes.c_int64 * len(shape))(*shape), len(shape)
+        return found
 
     def _let_go(self, where: Any, place: int) -> None:
-        if where[place]:
-            self._api.release("Value", where[place])
-        where[place] = None
+        held = where[place]
+        if held:
+            where[place] = None
+            self._api.release("Value", held)
 
     def __del__(self) -> None:
         for where in (self._operands, self._results):
