@@ -61,7 +61,10 @@ def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.C
     """The relations of a scop; with ``sizes``, at those values of its symbols (for a parameter-free schedule)."""
     context = context or isl.Context()
     names = _parameters(scop)
-    writer = _Writer(context, names, {names[d]: value for d, value in _at(names, sizes).items()} if sizes else {})
+    extents = {dim for shape in scop.argument_shapes for dim in shape if isinstance(dim, Sym)}
+    differences = {dim for dim in extents if _subtracts(dim) and names.keys() >= set(map(sym, dim.symbols))}
+    fixed = {names[d]: value for d, value in _at(names, sizes).items()} if sizes else {}
+    writer = _Writer(context, names, fixed, frozenset() if sizes else frozenset(differences))
     reads = writer.map_of(
         (s, load.buffer.name, load.index) for s in scop.statements for p in s.body for load in loads_of(p)
     )
@@ -129,17 +132,24 @@ def extent_text(dim: Dim, parameters: Mapping[Dim, str]) -> str:
     return "(" + " + ".join(f"{factor}*{name}" for name, factor in terms) + ")"
 
 
+def _subtracts(dim: Sym) -> bool:
+    """Whether it is affine and some value of its symbols would make it negative."""
+    return _is_affine(dim) and any(factor < 0 for _, factor in dim.terms)
+
+
 def _at(names: Mapping[Dim, str], sizes: Mapping[str, int] | None) -> dict[Dim, int]:
     return {dim: evaluate(dim, sizes or {}) for dim in names}
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """Prints isl notation. ``fixed`` gives values to parameters that shall be constants."""
+    """Prints isl notation. ``fixed`` gives values to parameters that shall be constants; ``differences`` are extents of
+    arrays that are there, so that they are not negative: { S[i] : N - M >= 0 }."""
 
     context: isl.Context
     names: Mapping[Dim, str]
     fixed: Mapping[str, int]
+    differences: frozenset[Sym] = frozenset()
 
     @property
     def header(self) -> str:
@@ -154,6 +164,7 @@ class _Writer:
 
     def bounds(self, statement: Statement) -> str:
         sizes = [f"{name} >= 1" for name in self.names.values() if name not in self.fixed]
+        sizes += sorted(f"{self.extent(dim)} >= 0" for dim in self.differences)
         boxes = [f"0 <= {it.name} < {self.extent(it.extent)}" for it in statement.iterators]
         return " and ".join([*sizes, *boxes, *self.block_numbers(statement)]) or "true"
 

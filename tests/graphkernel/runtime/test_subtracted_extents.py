@@ -21,3 +21,21 @@ def test_kernels_over_differences_of_symbols(whole: str, part: str, more: str) -
     exe = gk.compile(graph, strict=True)
     np.testing.assert_array_equal(exe(np.ones((9, 2), np.float32), a, c)[0], a + c)
     assert exe.report.kernel_calls == 1
+
+
+def test_pieces_behind_one_whose_extent_is_a_difference() -> None:
+    """Where a piece begins is no difference of sizes alone: the extent of the one before it is not negative."""
+    graph = gk.parse(
+        """graph f(a: f32[m, n - z], b: f32[m, n], c: f32[m, u]) {
+          e: f32[m, n] = Exp(b)
+          s: f32[m, 2*n - z + u] = Concat(a, e, c, axis=1)
+          return s
+        }"""
+    )
+    draw = np.random.default_rng(0).standard_normal
+    exe = gk.compile(graph, strict=True)
+    for part, others in ((5, 3), (7, 1), (0, 4)):
+        arrays = [draw((2, extent)).astype(np.float32) for extent in (7 - part, 7, others)]
+        expected = np.concatenate([arrays[0], np.exp(arrays[1]), arrays[2]], axis=1)
+        np.testing.assert_allclose(exe(*arrays)[0], expected, rtol=1e-6)
+    assert exe.report.kernel_calls == 1
