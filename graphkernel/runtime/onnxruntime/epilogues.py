@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from graphkernel.ops.composite.activation import RELU
+from graphkernel.ops.library.host import is_onnx
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operators.elemwise import ADD, MAXIMUM, MINIMUM, TANH
 from kernelgen.tensor.operators.nn import CONV2D
@@ -33,7 +34,7 @@ def follows_convolution(graph: Graph, kernel: Node) -> bool:
 def _is_read_here(graph: Graph, given: Value) -> bool:
     """A convolution's result with one reader."""
     convolution = given.node
-    is_one = convolution.op is CONV2D and given.type.dtype.name == "float32"
+    is_one = (convolution.op is CONV2D or is_onnx(convolution, "Conv")) and given.type.dtype.name == "float32"
     return is_one and len(graph.users[convolution]) == 1 and given not in graph.outputs
 
 
