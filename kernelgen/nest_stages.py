@@ -33,6 +33,7 @@ from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
 from kernelgen.transforms.common.split_index_sets import peel
 from kernelgen.transforms.cpu.byte_words import byte_words
+from kernelgen.transforms.cpu.fuse_epilogue import fuse_epilogues
 from kernelgen.transforms.cpu.jam_stencils import jam_stencils
 from kernelgen.transforms.cpu.join_panels import join
 from kernelgen.transforms.cpu.pack_panels import pack
@@ -142,6 +143,10 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(borders, "terms outside of an image are known, and sums are no locals yet"),
     Stage(registers, "a block of results stays put while its reduction runs"),
     Stage(tables_of_steps, "blocks and panels are laid out, which know no tables, and storage is not decided"),
+    Stage(
+        fuse_epilogues,
+        "blocks of results are in locals, tables are laid out, and what is not stored needs no storage",
+    ),
     Stage(contract, "storage is decided when the loops are known", needs=(INITIALIZED,), gives=(STORAGE_DECIDED,)),
     Stage(
         contract_large,

@@ -5,10 +5,11 @@
       for j: e[i, j] = exp(x[i, j])     ->      for j: e[j] = exp(x[i, j])
       for j: y[i, j] = e[i, j] / s[i]           for j: y[i, j] = e[j] / s
 
-Let B be the innermost block that holds all accesses of a temporary. A dim that all of them address by the variable of
-one loop around B needs one element only: every access of an iteration of that loop has the same index there, so no
-value passes between iterations. The temporary then belongs to an iteration of that loop and is allocated in B. One that
-all of them address within a block that begins where an iteration of the loops around B says needs the block.
+Let B be the innermost block that holds all accesses of a temporary. A dim that all of them address alike, by variables of
+loops around B and moving with one of them, needs one element only: every access of an iteration of that loop has the same
+index there, so no value passes between iterations. The temporary then belongs to an iteration of that loop and is
+allocated in B. One that all of them address within a block that begins where an iteration of the loops around B says
+needs the block.
 Storage is decided here, after scheduling, because before it nobody knows which loops are shared.
 """
 
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from kernelgen.machines.gpu.device import GpuMachine
+from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.ranges import values_left
 from kernelgen.nest.walk import Moved, Path, accesses_of, move
@@ -140,11 +142,11 @@ def _local_form(buffer: n.Buffer, home: _Home, on_heap: bool, room: int) -> Move
 
     None when it is too large for its place or shared between parallel iterations.
     """
-    variables = {n.Var(loop.var) for loop in home.loops}
+    around = frozenset(loop.var for loop in home.loops)
     dims: list[int] = []
     for dim in range(len(buffer.shape)):
-        addressed = {index[dim] for index in home.indices}
-        if not (len(addressed) == 1 and addressed <= variables):
+        first, *others = dict.fromkeys(index[dim] for index in home.indices) or (n.Num(0),)
+        if others or not _follows(first, around):
             dims.append(dim)
     blocks = [_block_of(buffer, dim, home) for dim in dims]
     shape = tuple(length for _, length in blocks)
@@ -156,6 +158,12 @@ def _local_form(buffer: n.Buffer, home: _Home, on_heap: bool, room: int) -> Move
         return None
     bases = {dim: base for dim, (base, _) in zip(dims, blocks, strict=True)}
     return Moved(n.Buffer(buffer.name, buffer.dtype, shape, n.Space.LOCAL), tuple(dims), bases=bases)
+
+
+def _follows(index: n.Index, around: frozenset[str]) -> bool:
+    """Whether an index is another one in every iteration of one of these loops, and stays the same within it."""
+    names = ix.variables(index)
+    return names <= around and any(ix.stride(index, name) for name in names)
 
 
 def _block_of(buffer: n.Buffer, dim: int, home: _Home) -> Block:
