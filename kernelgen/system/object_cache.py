@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from kernelgen.system.digest import digest_of
-from kernelgen.system.files import UNFINISHED, replacing
+from kernelgen.system.files import UNFINISHED, replacing, write_together
 from kernelgen.system.limits import LIMITS
 from kernelgen.system.notices import warn_once
 from kernelgen.system.private_folder import NotOursError, map_own, own_folder, read_own
@@ -147,8 +147,7 @@ def write_entry(
         own_folder(folder, room, key[:2], make=True) as inside,
         replacing(f"{key}{SUFFIX}", 0o600, inside) as file,
     ):
-        file.write(digest_of(key.encode(), *content))
-        file.writelines(content)
+        write_together(file, (digest_of(key.encode(), *content), *content))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ on the axis, which makes the loop parallel; and no statement that is in the loop
 parallel loop over blocks of an axis one over the axis may be shared that some statement accumulates over: it is serial.
 Cost: a shared loop never leaves an outer axis of a statement to the inside, since column sums are fast row by row, and where
 nothing is summed up no axis at all: the parts of a concatenation are copied as they lie. A matrix product shares no loop,
-since blocks of its results stay in registers.
+since blocks of its results stay in registers; nor does a row times a constant, whose columns come in panels.
 The proof checks the finished schedule, independently of this reasoning.
 """
 
@@ -24,7 +24,7 @@ from itertools import takewhile
 
 from kernelgen.nest.nodes import Var
 from kernelgen.poly.model.equal_axes import Place, axis_classes
-from kernelgen.poly.model.product_recognition import is_product
+from kernelgen.poly.model.product_recognition import is_product, is_row_of_constant
 from kernelgen.poly.model.scop import Access, Scop, Statement
 from kernelgen.poly.model.window_recognition import rows_of_images, window_of
 
@@ -57,7 +57,12 @@ def align(scop: Scop) -> Forest:
     classes = axis_classes(scop)
     find = classes.find
     rows = {s.name: tuple(find(("statement", s.name, k)) for k in range(len(s.iterators))) for s in scop.statements}
-    parallel = {s.name: _parallel_axes(s, rows[s.name], s.name in scop.handing) for s in scop.statements}
+    parallel = {
+        s.name: frozenset[Place]()
+        if is_row_of_constant(s, scop.constants)
+        else _parallel_axes(s, rows[s.name], s.name in scop.handing)
+        for s in scop.statements
+    }
     for statement in scop.statements:
         around = rows_of_images(statement, scop.constants)
         names = zip((it.name for it in statement.iterators), rows[statement.name], strict=True)

@@ -8,6 +8,7 @@ Where there are rows enough for several threads, each takes its share of them, `
 kernels that follow each other find what they read where the same thread wrote it, in the cache of its own core.
 
     images, many weights        parallel j by columns; rows of the image; i by neighbours; sums; vector j; i unrolled
+    one block of rows           parallel j by columns; j by lanes; k; vector j; i unrolled
 
 Rows of many terms leave the first cache before the next panel reads them, and their panels leave it for each block of rows:
 all rows of a share pass a piece of a panel, ``k by depth``, before the next piece. Sums may take their terms in any order.
@@ -23,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, prod
 
+from kernelgen.machines.cpu import CPU
 from kernelgen.nest.marks import VECTOR
 from kernelgen.nest.nodes import Var
 from kernelgen.plan import CpuPlan, LoopPlan, PiecePlan, VectorUnit, WholeTiles
@@ -236,6 +238,22 @@ def image_rows(band: Band, sides: ConstantProduct, constants: frozenset[str]) ->
     return tuple(m for m in others if band.axes[m].follows[0][1] not in held)
 
 
+def reads_once(band: Band, sides: ConstantProduct, block: Block, lanes: int) -> bool:
+    """Whether all rows of a ``band`` with these ``sides`` are one ``block``, so that each element of a constant is read once.
+
+    Memory bounds such a product. One stream waits at each page, several hide each other's waits: each vector of ``lanes`` of
+    a panel's columns lies by itself, and :mod:`kernelgen.transforms.cpu.jam_panels` reads them side by side. Narrow elements
+    take as long to become numbers as to be read, several terms at once.
+    """
+    rows: Dim = 1 if sides.row is None else band.axes[sides.row].extents[0]
+    others = any(axis.coincident and m not in (sides.row, sides.column) for m, axis in enumerate(band.axes))
+    if not band.outermost or others or not isinstance(rows, int) or rows > block[0]:
+        return False
+    ((statement, _),) = band.axes[sides.column].follows
+    held = [read.buffer.dtype.itemsize for read in statement.reads if read.buffer.name in band.scop.constants]
+    return lanes * min(held) >= CPU.line_bytes // 2
+
+
 def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     """The block of a product's band: one that a thread's share of rows is made of, where they are dealt, or a block of rows."""
     rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
@@ -273,17 +291,21 @@ def pieces_of_constants(
     block: Block,
     lanes: int,
     inside: tuple[LoopPlan, ...] = (),
+    *,
+    once: bool = False,
 ) -> tuple[PiecePlan, ...]:
     """Pieces of all columns that whole blocks cover, then those of whole vectors, then what is left.
 
-    ``rest`` are loops around panels, ``inside`` those of what passes a panel before the next one.
+    ``rest`` are loops around panels, ``inside`` those of what passes a panel before the next one. A panel that is read
+    ``once`` is one of vectors beside each other.
     """
     column = sides.column
     found: list[PiecePlan] = []
     for width in dict.fromkeys((block[1], lanes)):
         whole = WholeTiles(column, width)
+        panel = (LoopPlan(column, width), *((LoopPlan(column, lanes),) if once and width > lanes else ()))
         for piece in _row_pieces(sides, sums, rows, block[0]):
-            found.append(PiecePlan((*rest, LoopPlan(column, width), *inside, *piece.loops), (*piece.whole, whole)))
+            found.append(PiecePlan((*rest, *panel, *inside, *piece.loops), (*piece.whole, whole)))
     found += [
         PiecePlan((*rest, *inside, *piece.loops), piece.whole) for piece in _row_pieces(sides, sums, rows, block[0])
     ]

@@ -38,6 +38,7 @@ from kernelgen.poly.mapping.constant_products import (
     panel_axis,
     panels_of,
     pieces_of_constants,
+    reads_once,
     share_axis,
     share_of,
 )
@@ -203,7 +204,8 @@ class _Chooser:
         rest = tuple(LoopPlan(m) for m, axis in enumerate(axes) if axis.coincident and m not in taken)
         rest += (*_shared(sides.row, share), *depth_of(self.band, sides, self.limits))
         lanes = self.limits.unit.lanes
-        pieces = pieces_of_constants(sides, rest, sums, rows, block, lanes, tuple(map(LoopPlan, inside)))
+        once = reads_once(self.band, sides, block, lanes)
+        pieces = pieces_of_constants(sides, rest, sums, rows, block, lanes, tuple(map(LoopPlan, inside)), once=once)
         why = (
             f"a product with a constant, columns {axes[sides.column].name}: {block[0]} x {block[1]} take fewest cycles"
         )

@@ -13,6 +13,9 @@ from kernelgen.nest.index import variables
 from kernelgen.poly.model.scop import Access, Statement
 from kernelgen.tensor.dims import product
 
+LEAST_COLUMNS = 32
+"""Results of a row, two of the widest vectors, from which on they lie in lanes; fewer sums are taken along their terms."""
+
 
 def is_product(statement: Statement) -> bool:
     """Whether it reduces, no read moves along all dims, and each of two kept dims has a read that the other one lacks."""
@@ -47,6 +50,27 @@ def has_sides(statement: Statement, least: int) -> bool:
     extents = {it.name: it.extent for it in statement.iterators}
     counts = [product(extents[name] for name in sorted(side)) for side in sides if side]
     return len(counts) == 2 and all(not isinstance(count, int) or count >= least for count in counts)
+
+
+def is_row_of_constant(statement: Statement, constants: frozenset[str]) -> bool:
+    """Whether it multiplies one row by all columns of one of the ``constants``: ``y[j] += x[k] * w[k, j]``.
+
+    Every element of the constant is read once, so that memory bounds it: its columns are many streams beside each other,
+    which is what a panel of them is laid out for. What is read otherwise stays along the columns.
+    """
+    kept = frozenset(kept_names(statement))
+    names = frozenset(it.name for it in statement.iterators)
+    if statement.ordered or not kept or kept == names or not _has_columns(statement, kept):
+        return False
+    others = [read for read in statement.reads if read.buffer.name not in constants]
+    held = [read for read in statement.reads if read.buffer.name in constants]
+    return bool(others) and all(moves(read).isdisjoint(kept) for read in others) and names in map(moves, held)
+
+
+def _has_columns(statement: Statement, kept: frozenset[str]) -> bool:
+    """Whether there are vectors of results, along one axis."""
+    extents = [it.extent for it in statement.iterators if it.name in kept]
+    return len(extents) == 1 and isinstance(extents[0], int) and extents[0] >= LEAST_COLUMNS
 
 
 def kept_names(statement: Statement) -> tuple[str, ...]:

@@ -7,8 +7,9 @@
 
 All turns of the loops that read a panel ask for an equal share of the next one, which then lies in the second cache when its
 turn comes: memory works while the processor computes. Where the number of turns is a symbol, the first two ask for all of it.
-A panel that is read only once is a stream, of which each turn asks for what lies a fixed distance ahead. Asking changes nothing
-but time, also past the end of an array.
+A panel that is read only once is a stream, or several, of which each turn asks for what lies a fixed distance ahead. It asks
+for it into the second cache, which waits for more lines at a time than the first one: 25 to 31 GB/s in place of 18 to 23 on one
+core of Zen 4. Asking changes nothing but time, also past the end of an array.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
 
 AHEAD_BYTES = 8192
-"""How far ahead a stream is asked for: its lines are under way for as long as it takes to read two pages."""
+"""Of all streams together that are asked for ahead of their reads. Measured on Zen 4, of eight streams: 1024 or 2048 of each
+are alike, 512 is slower."""
+
+CACHE = 2
+"""The cache that what is asked for is to be in."""
 
 FEW_TURNS = 2
 """Of the rows, below which a panel counts as a stream."""
@@ -51,28 +56,33 @@ def _statement(part: n.Statement, around: tuple[n.For, ...], names: frozenset[st
     panel = None if vector is None else _panel_of(vector, (*around, part), names)
     if panel is None:
         return replace(part, body=_block(part.body, (*around, part), names))
-    hints = tuple(n.Prefetch(panel.buffer, place, level) for place, level in panel.places())
+    hints = tuple(n.Prefetch(panel.buffer, place, CACHE) for place in panel.places())
     return replace(part, body=n.Block((*hints, *part.body.statements)))
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel that is read in ``sums``, which lie in loops over ``rows``; its terms are dims from the ``first`` one on."""
+    """A panel that is read in ``sums``, which lie in loops over ``rows``; its terms are dims from the ``first`` one on.
+
+    ``streams`` are the places of the panels that are read side by side, of which it is the first.
+    """
 
     buffer: n.Buffer
     index: tuple[n.Index, ...]
     first: int
+    streams: tuple[tuple[n.Index, ...], ...]
     rows: tuple[n.For, ...]
     sums: tuple[n.For, ...]
 
-    def places(self) -> list[tuple[n.Index, int]]:
-        """The elements that one turn asks for, counted from the array's first, and the cache they are to be in."""
+    def places(self) -> list[n.Index]:
+        """The elements that one turn asks for, counted from the array's first."""
         lanes, line = self._extent(-1), CPU.line_bytes // self.buffer.dtype.itemsize
         turns = self._turns()
-        here = self._flat((*self.index[:-1], n.Num(0)))
         if turns < FEW_TURNS:
-            ahead = AHEAD_BYTES // self.buffer.dtype.itemsize
-            return [(ix.add(here, n.Num(ahead + at)), 1) for at in range(0, lanes * self.sums[-1].step, line)]
+            ahead = AHEAD_BYTES // (len(self.streams) * CPU.line_bytes) * line
+            heres = [self._flat((*stream, *self.index[self.first : -1], n.Num(0))) for stream in self.streams]
+            lines = range(ahead, ahead + lanes * self.sums[-1].step, line)
+            return [ix.add(here, n.Num(at)) for here in heres for at in lines]
         share = 1 << (turns.bit_length() - 1)
         each = -(-lanes // share)
         *outer, own = self.index[: self.first]
@@ -82,7 +92,7 @@ class _Panel:
         for loop, extent in zip(self.sums, self.buffer.shape[self.first : -1], strict=True):
             term = ix.add(ix.multiply(term, ix.from_dim(extent)), ix.subtract(n.Var(loop.var), loop.lower))
         place = ix.add(ix.add(start, begin), ix.multiply(term, n.Num(each)))
-        return [(ix.add(place, n.Num(at)), 2) for at in range(0, each * self.sums[-1].step, line)]
+        return [ix.add(place, n.Num(at)) for at in range(0, each * self.sums[-1].step, line)]
 
     @property
     def is_counted(self) -> bool:
@@ -141,7 +151,8 @@ def _panel_of(vector: n.For, around: tuple[n.For, ...], names: frozenset[str]) -
         return None
     terms = len(places.index) - 1 - first
     rows = around[places.along(0, first)[-1] + 1 : -terms]
-    panel = _Panel(found[0].buffer, places.index, first, rows, around[-terms:])
+    streams = dict.fromkeys(load.index[:first] for load in found if load.buffer == found[0].buffer)
+    panel = _Panel(found[0].buffer, places.index, first, tuple(streams), rows, around[-terms:])
     return panel if len(rows) < 2 or panel.is_counted else None
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from kernelgen.system.files import read_file, replacing
+from kernelgen.system.files import MOST_PARTS, read_file, replacing, write_together
 
 
 def test_content_up_to_the_bound(tmp_path: Path) -> None:
@@ -60,3 +62,28 @@ def test_the_umask_counts(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("most", [1, 5, 1 << 20])
+def test_parts_are_written_one_behind_the_other_however_many_a_call_takes(
+    tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [
+        b"first",
+        b"",
+        np.arange(3, dtype=np.int32).data,
+        *(bytes([n % 256]) for n in range(MOST_PARTS + 9)),
+        b"",
+    ]
+    calls: list[int] = []
+
+    def some(descriptor: int, given: Sequence[memoryview]) -> int:
+        calls.append(len(given))
+        return os.write(descriptor, b"".join(given)[:most])
+
+    monkeypatch.setattr(os, "writev", some)
+    with replacing(tmp_path / "file") as file:
+        file.write(b"before")
+        write_together(file, parts)
+    assert (tmp_path / "file").read_bytes() == b"before" + b"".join(bytes(part) for part in parts)
+    assert max(calls) <= MOST_PARTS
