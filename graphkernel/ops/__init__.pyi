@@ -124,7 +124,7 @@ def atan2(x: Any, y: Any) -> Any:
 def atanh(x: Any) -> Any:
     """The operator Atanh."""
 
-def avg_pool(x: Any, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = False, dilation: int | Sequence[int] = 1, format: str = 'NCHW') -> Any:
+def avg_pool(x: Any, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = False, dilation: int | Sequence[int] = 1, format: str = 'NCHW', places: Dim | Sequence[Dim] = ()) -> Any:
     """The mean of each window, NCHW or NHWC."""
 
 def batch_matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, *bias: Any, Akg: Any = None) -> Any:
@@ -190,7 +190,7 @@ def complex(real: Any, imaginary: Any) -> Any:
 def constant_of_shape(extents: Any, shape: Dim | Sequence[Dim], value: float = 0.0, dtype: str | DType | None = None) -> Any:
     """value in every element, of data type dtype (float32). The operand holds the extents; the attribute shape repeats them for the type."""
 
-def conv2d(x: Any, weight: Any, stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1, format: str = 'NCHW') -> Any:
+def conv2d(x: Any, weight: Any, stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1, format: str = 'NCHW', places: Dim | Sequence[Dim] = ()) -> Any:
     """Two-dimensional convolution, NCHW and OIHW or NHWC and HWIO; pad is one amount or (top, bottom, left, right); a bias is a BiasAdd. Images of uint8 and weights of int8 give sums of int32."""
 
 def conv2d_backprop_filter(dy: Any, x: Any, filter_size: Dim | Sequence[Dim], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1) -> Any:
@@ -448,7 +448,7 @@ def matmul_split_out3(x: Any, y: Any, n_lens: Sequence[int]) -> Any:
 def matmul_split_silu_out2(x: Any, y: Any, n_lens: Sequence[int], silu_index: int | None = None) -> Any:
     """the pieces n_lens of the last axis of x @ weight.T, one through SiLU"""
 
-def max_pool(x: Any, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, ceil_mode: bool = False, dilation: int | Sequence[int] = 1, format: str = 'NCHW') -> Any:
+def max_pool(x: Any, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, ceil_mode: bool = False, dilation: int | Sequence[int] = 1, format: str = 'NCHW', places: Dim | Sequence[Dim] = ()) -> Any:
     """The maximum of each window, NCHW or NHWC."""
 
 def maximum(x: Any, y: Any) -> Any:
@@ -502,7 +502,7 @@ def paged_attention(query: Any, key_cache: Any, value_cache: Any, block_tables: 
 def places(indices: Any, extent: Dim, reader: str = '') -> Any:
     """The places of an axis of so many elements: negative indices count from the end, others out of range are an error. Errors name the reader."""
 
-def pool2d(x: Any, pool_type: str | None = None, global_: bool | None = None, kernel_size: Sequence[int] | None = None, strides: Sequence[int] | None = None, pad: Sequence[int] | None = None, round_mode: str | None = None, data_layout: str | None = None) -> Any:
+def pool2d(x: Any, pool_type: str | None = None, global_: bool | None = None, kernel_size: Sequence[int] | None = None, strides: Sequence[int] | None = None, pad: Sequence[int] | None = None, round_mode: str | None = None, data_layout: str | None = None, places: Dim | Sequence[Dim] = ()) -> Any:
     """The maximum or mean ('max', 'avg') of each window, or of the whole image ('global'); pad is (top, left, bottom, right) and counts in a mean; round_mode 'ceil' pads on until the last window fits."""
 
 def pow(x: Any, y: Any) -> Any:

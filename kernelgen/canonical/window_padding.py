@@ -33,7 +33,9 @@ def pad_images(desc: KernelDesc) -> KernelDesc:
 
 
 def _is_padded(node: Node) -> bool:
-    return node.op is CONV2D and is_channels_last(node) and not (is_by_channel(node) or has_few_channels(node))
+    if node.op is not CONV2D or "places" in node.attrs:
+        return False
+    return is_channels_last(node) and not (is_by_channel(node) or has_few_channels(node))
 
 
 def _padded(walk: Rewriting, image: Value, margins: tuple[int, ...]) -> Value:

@@ -95,6 +95,8 @@ def pool2d_shape(node: Application) -> tuple[Shape, ...]:
         extent = shape[place]
         if node.attrs.bool("global", False):
             shape[place] = 1
+        elif "places" in node.attrs:
+            shape[place] = node.attrs.dims("places")[d]
         elif isinstance(extent, Sym):
             shape[place] = node.outs[0].shape[place]
         else:

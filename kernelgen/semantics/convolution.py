@@ -22,9 +22,7 @@ def conv2d(operands: Sequence[Array], node: Application) -> Array:
     Those of a graph in NHWC are ``[kh, kw, C/group, O]``, and ``pad`` is applied here.
     """
     if is_channels_last(node):
-        top, bottom, left, right = node.attrs.ints("pad", (0, 0, 0, 0))
-        image = np.pad(operands[0], ((0, 0), (top, bottom), (left, right), (0, 0)))
-        return _grouped(image, np.moveaxis(operands[1], -1, 0), node.attrs.int("group", 1), node)
+        return _grouped(_padded(operands[0], node), np.moveaxis(operands[1], -1, 0), node.attrs.int("group", 1), node)
     if operands[0].ndim == 5:
         result = _blocked_conv2d(operands, node)
     else:
@@ -34,6 +32,27 @@ def conv2d(operands: Sequence[Array], node: Application) -> Array:
         result = _grouped(image, weights, groups, node)
         result = result if last else np.moveaxis(result, -1, 1)
     return result if len(operands) == 2 else result + operands[2]
+
+
+def _padded(image: Array, node: Application) -> Array:
+    """An NHWC image with its padding, as large as the windows reach where they are counted."""
+    top, bottom, left, right = node.attrs.ints("pad", (0, 0, 0, 0))
+    if "places" not in node.attrs:
+        return np.pad(image, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    parts = (node.attrs.ints("places"), node.args[1].shape[:2], *_strides(node))
+    reach = [
+        (count - 1) * step + (int(str(size)) - 1) * apart + 1 for count, size, step, apart in zip(*parts, strict=True)
+    ]
+    tails = [
+        max(0, most - extent - head) for most, extent, head in zip(reach, image.shape[1:3], (top, left), strict=True)
+    ]
+    padded = np.pad(image, ((0, 0), (top, tails[0]), (left, tails[1]), (0, 0)))
+    return padded[:, : reach[0], : reach[1]]
+
+
+def _strides(node: Application) -> tuple[Sequence[int], Sequence[int]]:
+    """Strides and dilations of rows and columns: the last two numbers."""
+    return node.attrs.ints("stride", (1, 1))[-2:], node.attrs.ints("dilation", (1, 1))[-2:]
 
 
 def _blocked_conv2d(operands: Sequence[Array], node: Application) -> Array:
@@ -56,7 +75,7 @@ def _grouped(image: Array, weights: Array, groups: int, node: Application) -> Ar
 
 def _convolved(image: Array, weights: Array, node: Application) -> Array:
     """Sums one matrix product per kernel element."""
-    stride, dilation = node.attrs.ints("stride", (1, 1))[-2:], node.attrs.ints("dilation", (1, 1))[-2:]
+    stride, dilation = _strides(node)
     channels, height, width, _ = weights.shape
     rows = (image.shape[1] - (height - 1) * dilation[0] - 1) // stride[0] + 1
     columns = (image.shape[2] - (width - 1) * dilation[1] - 1) // stride[1] + 1

@@ -79,9 +79,10 @@ def _transposed(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Va
 def _has_kernel(node: Node) -> bool:
     if node.out.type.dtype not in (FLOAT, BYTE_SUMS) or is_nhwc(node.attrs):
         return False
-    return (
-        set(node.attrs.ints("dilation", (1, 1))) == {1} and len(_extents(node.args[0])) == len(_extents(node.out)) == 2
-    )
+    is_known = len(_extents(node.args[0])) == len(_extents(node.out)) == 2
+    hangs_over = any(node.attrs.ints("pad", (0, 0, 0, 0))) or node.attrs.bool("ceil_mode", False)
+    is_whole = node.op is MAX_POOL or not hangs_over
+    return set(node.attrs.ints("dilation", (1, 1))) == {1} and (is_known or is_whole)
 
 
 def _is_pointwise(node: Node) -> bool:
@@ -115,9 +116,13 @@ def _pooled(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value,
     """AKG's pooling, which counts padding in a mean: what a window has of the image is said by a constant."""
     size, stride = node.attrs.ints("kernel_size"), node.attrs.ints("stride", (1, 1))
     top, _, left, _ = node.attrs.ints("pad", (0, 0, 0, 0))
+    kind = Attrs.of(pool_type=POOLINGS[node.op], kernel_size=size, strides=stride)
+    if len(_extents(node.args[0])) < 2:
+        places = {"data_layout": NHWC, "places": node.out.type.shape[2:], OWN_KERNEL: True}
+        return builder.node(POOL2D, args, kind.with_(pad=(top, left, 0, 0), **places), node.name).outs
     sizes = zip((top, left), size, stride, _extents(node.args[0]), _extents(node.out), strict=True)
     after = (max(0, (count - 1) * step + side - extent - before) for before, side, step, extent, count in sizes)
-    attrs = Attrs.of(pool_type=POOLINGS[node.op], kernel_size=size, strides=stride, pad=(top, left, *after))
+    attrs = kind.with_(pad=(top, left, *after))
     last = attrs.with_(data_layout=NHWC, **{OWN_KERNEL: True})
     pooled = builder.node(POOL2D, args, last, node.name).out
     share = _share(node, attrs) if node.op is AVG_POOL else None

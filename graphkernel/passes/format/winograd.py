@@ -31,7 +31,7 @@ from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
 from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import RESHAPE
-from kernelgen.tensor.types import Attrs, TensorType, dtype
+from kernelgen.tensor.types import Attrs, Dim, TensorType, dtype
 
 SIDE, RESULTS, WINDOW = 4, 2, 3
 """Of a tile, of what becomes of it, and of a window."""
@@ -95,7 +95,7 @@ def _cost(kernel: Node, convolution: Node) -> Ways:
 def _is_plain(node: Node) -> bool:
     """Whether windows of 3 x 3 pixels of all channels move by one pixel, over an even number of known rows and columns."""
     (height, width, *_), (_, *sides, _) = node.args[1].type.shape, node.out.type.shape
-    shape = (*node.args[0].type.shape, *node.out.type.shape)
+    shape = (*node.args[0].type.shape[1:], *node.out.type.shape[1:])
     return (
         is_nhwc(node.attrs)
         and len(node.args) == 2
@@ -143,7 +143,7 @@ def _products(image: Value, weights: Value, node: Node, known: Tiles) -> Value:
         builder.parameter(name, value.type) for name, value in zip(("tiles", "factors"), operands, strict=True)
     )
     found = builder.emit(BATCH_MATMUL, *given, name=node.name, **PLAIN_PRODUCT)
-    count, rows, columns, channels = _extents(node.out)
+    count, (rows, columns, channels) = _extents(node.out)
     shape = (SIDE * SIDE, count, rows // RESULTS, columns // RESULTS, channels)
     body = Graph(f"{node.name}_products", given, (builder.emit(RESHAPE, found, shape=shape),))
     return call_of(with_unique_labels(body), operands).out
@@ -195,14 +195,15 @@ def _tiles_of(image: Value, node: Node) -> Graph:
     return with_unique_labels(Graph("tiles", (whole,), (_tiles(whole, node, builder),)))
 
 
-def _extents(value: Value) -> tuple[int, ...]:
-    """Its dims, which are known."""
-    return tuple(dim for dim in value.type.shape if isinstance(dim, int))
+def _extents(value: Value) -> tuple[Dim, tuple[int, ...]]:
+    """The number of images, and the other dims, which are known."""
+    count, *others = value.type.shape
+    return count, tuple(dim for dim in others if isinstance(dim, int))
 
 
 def _tiles(image: Value, node: Node, builder: Builder) -> Value:
     """[16, T, C]: the tiles of an image, which overlap by two pixels, transformed."""
-    (count, height, width, channels), (_, rows, columns, _) = _extents(image), _extents(node.out)
+    (count, (height, width, channels)), (_, (rows, columns, _)) = _extents(image), _extents(node.out)
     top, _, left, _ = node.attrs.ints("pad", (0, 0, 0, 0))
     tail = (0, rows + WINDOW - 1 - height - top, columns + WINDOW - 1 - width - left, 0)
     padded = builder.emit(PAD_AKG, image, head=(0, top, left, 0), tail=tail, pad_val=0.0)
@@ -225,7 +226,7 @@ def _stacked(places: Sequence[Value], builder: Builder) -> Value:
 
 def _every_other(image: Value, row: int, column: int, sides: tuple[int, int], builder: Builder) -> Value:
     """The pixel at one place of all tiles."""
-    count, _, _, channels = _extents(image)
+    count, (*_, channels) = _extents(image)
     end = (count, row + sides[0] - 1, column + sides[1] - 1, channels)
     return builder.emit(STRIDED_SLICE, image, begin=(0, row, column, 0), end=end, strides=(1, RESULTS, RESULTS, 1))
 
@@ -243,7 +244,7 @@ def _joined(products: TensorType, node: Node, label: str, known: Joins) -> tuple
 def _join(products: Value, node: Node) -> Value:
     """The result of convolutions like the ``node`` from the products of their tiles."""
     builder = Builder()
-    count, rows, columns, channels = _extents(node.out)
+    count, (rows, columns, channels) = _extents(node.out)
     parts = builder.node(SPLIT, (products,), Attrs.of(axis=0, size_splits=(1,) * (SIDE * SIDE))).outs
     grid = [list(parts[SIDE * row : SIDE * (row + 1)]) for row in range(SIDE)]
     shape = (count, rows // RESULTS, 1, columns // RESULTS, 1, channels)

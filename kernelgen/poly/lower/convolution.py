@@ -126,8 +126,9 @@ def _terms(builder: Builder, node: Node) -> Terms:
     conditions: list[Expr] = []
     if is_channels_last(node):
         margins = node.attrs.ints("pad", (0, 0, 0, 0))
+        is_counted = "places" in node.attrs
         row, column = (
-            _margin(place, image.shape[dim], ends, conditions)
+            _margin(place, image.shape[dim], ends, conditions) if is_counted or any(ends) else place
             for place, dim, ends in ((row, 1, margins[:2]), (column, 2, margins[2:]))
         )
     c_image: Place = _image_channel(node, o, c, result.shape[order[1]], channels)
@@ -153,8 +154,6 @@ def _terms(builder: Builder, node: Node) -> Terms:
 
 def _margin(place: Index, extent: Dim, ends: Sequence[int], conditions: list[Expr]) -> Index:
     """A place counted from the image's first element, inside; when it was there is among the ``conditions``."""
-    if not any(ends):
-        return place
     moved = ix.subtract(place, Num(ends[0]))
     conditions.append(inside(moved, extent))
     return nearest_place(moved, extent)

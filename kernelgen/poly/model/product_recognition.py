@@ -22,7 +22,10 @@ def is_product(statement: Statement) -> bool:
     if statement.ordered or not statement.accumulations:
         return False
     kept = kept_names(statement)
-    reads = [moves(read) for read in statement.reads]
+    every = {it.name for it in statement.iterators}
+    reads = [
+        moves(read) & every for read in statement.reads
+    ]  # sizes of an image that places are kept inside of move nothing
     dims = sum(it.blocks is None for it in statement.iterators)
     if len(kept) == len(statement.iterators) or any(len(read) >= dims for read in reads):
         return False

@@ -77,7 +77,7 @@ def passes_panels_once(statement: Statement, constants: frozenset[str]) -> bool:
         (prod(dim if isinstance(dim, int) else inf for dim in each.shape) * each.dtype.itemsize for each in weights),
         default=0,
     )
-    return MOST_WEIGHT_BYTES < size < inf and all(isinstance(it.extent, int) for it in statement.iterators)
+    return MOST_WEIGHT_BYTES < size < inf and all(isinstance(it.extent, int) for it in statement.iterators[1:])
 
 
 def tap_of_few(statement: Statement, row: str, constants: frozenset[str]) -> str | None:
@@ -98,10 +98,11 @@ def tap_of_few(statement: Statement, row: str, constants: frozenset[str]) -> str
 
 def _pairs(read: Access, kept: tuple[str, ...], statement: Statement) -> list[tuple[str, str]]:
     """For each dim that windows slide along: the iterator that is kept, and the one of known extent that is summed."""
+    every = {it.name for it in statement.iterators}
     summed = {it.name for it in statement.iterators if it.name not in kept and isinstance(it.extent, int)}
     found: list[tuple[str, str]] = []
     for place in read.index:
-        moving = variables(place)
+        moving = variables(place) & every  # a place that is kept inside of an open image has its size in it
         rows, taps = moving & frozenset(kept), moving & summed
         if len(rows) == len(taps) == 1 and len(moving) == 2:
             (row,), (tap,) = rows, taps

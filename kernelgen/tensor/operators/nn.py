@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind, Traits
-from kernelgen.tensor.operators.attributes import flag, plain, repeated, whole
+from kernelgen.tensor.operators.attributes import dims, flag, plain, repeated, whole
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
 from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType, dtype
@@ -25,6 +25,9 @@ BYTE_FACTORS, BYTE_SUMS = (dtype("uint8"), dtype("int8")), dtype("int32")
 """What a convolution of bytes is of, and what it sums them in."""
 
 FORMAT = replace(plain("format", "str", "NCHW"), quiet=True)
+PLACES = replace(dims("places", ()), quiet=True)
+"""How many windows there are down and across, where strides over symbols do not say: other places of theirs are outside."""
+
 STRIDE, PAD = repeated("stride", 2, 1), repeated("pad", 4, 0)
 CONV_ATTRIBUTES = (STRIDE, PAD, repeated("dilation", 2, 1), whole("group", 1))
 KERNEL, CEIL, SPREAD = repeated("kernel_size", 2), flag("ceil_mode"), repeated("dilation", 2, 1, quiet=True)
@@ -40,6 +43,7 @@ class WindowAxis:
     after: int = 0
     dilation: int = 1
     ceil: bool = False
+    places: Dim | None = None
 
     @property
     def span(self) -> int:
@@ -47,10 +51,12 @@ class WindowAxis:
         return self.dilation * (self.kernel - 1) + 1
 
     def count(self, extent: Dim) -> Dim:
-        """The number of windows; with ``ceil`` a last one may hang over, but must start inside.
+        """The number of windows: ``places`` where it is said; with ``ceil`` a last one may hang over, but must start inside.
 
         Raises TypeRuleError for a symbol that is not gone through step by step.
         """
+        if self.places is not None:
+            return self.places
         room = extent + (self.before + self.after - self.span)
         if self.stride == 1:
             return room + 1
@@ -86,8 +92,9 @@ def window_axes(kernel: tuple[int, ...], attrs: Attrs) -> tuple[WindowAxis, Wind
     pad, ceil = attrs.ints("pad", (0, 0, 0, 0)), attrs.bool("ceil_mode", False)
     if not len(kernel) == len(stride) == len(dilation) == 2 or len(pad) != 4:
         raise TypeRuleError("expects two kernel extents, two strides, two dilations and four pads")
-    vertical = WindowAxis(kernel[0], stride[0], pad[0], pad[1], dilation[0], ceil)
-    return vertical, WindowAxis(kernel[1], stride[1], pad[2], pad[3], dilation[1], ceil)
+    rows, columns = attrs.dims("places", ()) or (None, None)
+    vertical = WindowAxis(kernel[0], stride[0], pad[0], pad[1], dilation[0], ceil, rows)
+    return vertical, WindowAxis(kernel[1], stride[1], pad[2], pad[3], dilation[1], ceil, columns)
 
 
 def _image(x: TensorType, attrs: Attrs) -> tuple[Dim, Dim, Shape]:
@@ -192,10 +199,10 @@ CONV2D = declare(
     2,
     _conv_type,
     _conv,
-    attributes=(*CONV_ATTRIBUTES, FORMAT),
+    attributes=(*CONV_ATTRIBUTES, FORMAT, PLACES),
     traits=Traits(factors=(0, 1)),
 )
-POOL_ATTRIBUTES = (KERNEL, STRIDE, PAD, CEIL, SPREAD, FORMAT)
+POOL_ATTRIBUTES = (KERNEL, STRIDE, PAD, CEIL, SPREAD, FORMAT, PLACES)
 MAX_POOL = declare("MaxPool", Kind.OPAQUE, 1, _pool_type, _max_pool, attributes=POOL_ATTRIBUTES)
 AVG_POOL = declare(
     "AvgPool",

@@ -8,7 +8,7 @@ from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Attribute, Kind, Operator
 from kernelgen.tensor.operators.attributes import ints, text
 from kernelgen.tensor.operators.families import Array, declare
-from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL, NHWC
+from kernelgen.tensor.operators.nn import AVG_POOL, MAX_POOL, NHWC, PLACES
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
 from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType
 
@@ -33,7 +33,8 @@ def as_pooling(shape: Shape, attrs: Attrs) -> Attrs:
         pad = tuple(amount for width in widths for amount in _widened_pad(*width))
     counted = {"count_include_pad": True} if pooling_of(attrs) is AVG_POOL else {}
     layout = {"format": NHWC} if _is_last(attrs) else {}
-    return Attrs.of(kernel_size=kernel, stride=stride, pad=pad, **counted, **layout)
+    places = {"places": attrs.dims("places")} if "places" in attrs else {}
+    return Attrs.of(kernel_size=kernel, stride=stride, pad=pad, **counted, **layout, **places)
 
 
 def _is_last(attrs: Attrs) -> bool:
@@ -91,5 +92,6 @@ POOL2D = declare(
         ints("pad", None),
         text("round_mode", None),
         text("data_layout", None),
+        PLACES,
     ),
 )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
 
 from kernelgen.nest import index as ix
@@ -92,6 +93,8 @@ def _pieces(loop: n.For, known: Ranges) -> list[n.For]:
     lower, upper = loop.lower, loop.upper
     if loop.kind is not n.LoopKind.SERIAL or loop.step == 1:
         return [loop]
+    if isinstance(lower, n.Num) and not isinstance(upper, n.Num):
+        return _open_pieces(loop, lower.value, known)
     if not (isinstance(lower, n.Num) and isinstance(upper, n.Num)) or loop.step >= upper.value - lower.value:
         return [loop]
     within = {**known, loop.var: _values(loop, known)}
@@ -110,8 +113,40 @@ def _pieces(loop: n.For, known: Ranges) -> list[n.For]:
 
 
 def _piece(loop: n.For, low: int, high: int, number: int) -> n.For:
+    return _between(loop, n.Num(low), n.Num(high), number)
+
+
+def _between(loop: n.For, low: n.Index, high: n.Index, number: int) -> n.For:
     body = renamed(loop.body, f"_{loop.var}_{number}") if number else loop.body
-    return replace(loop, lower=n.Num(low), upper=n.Num(high), body=body)
+    return replace(loop, lower=low, upper=high, body=body)
+
+
+def _open_pieces(loop: n.For, lower: int, known: Ranges) -> list[n.For]:
+    """A loop over tiles of a row of open length: its first tile, those of which all windows are inside, and those behind.
+
+    With ``last`` the first tile that has a window outside, ``[lower, lower + s)``, ``[lower + s, last)``, ``[last, upper)``
+    in steps of ``s`` are the same iterations in the same order, since ``last`` is whole steps from ``lower``, or the upper end.
+    """
+    within, inside = {**known, loop.var: Range(lower + loop.step, None)}, list(statements(loop.body))
+    inner = {part.var: _values(part, within) for part in inside if isinstance(part, n.For)}
+    guards = [guard for guard in dict.fromkeys(each for part in inside for each in _guards(part))
+              if loop.var in ix.variables(guard.place)]  # fmt: skip
+    ends = [guard.reached(inner).limit(loop.var) for guard in guards if not guard.is_least]
+    begins = [guard.begins({**within, **inner}) for guard in guards if guard.is_least]
+    limits = [end for end in ends if end is not None and not ix.variables(end) & {loop.var, *inner}]
+    if not limits or len(limits) < len(ends) or not all(begins):
+        return [loop]
+    first = n.Num(lower + loop.step)
+    tiles = ix.floor_divide(
+        ix.add(ix.subtract(reduce(ix.minimum, limits), first), n.Num(loop.step - 1)), n.Num(loop.step)
+    )
+    last = ix.minimum(ix.add(first, ix.multiply(ix.maximum(tiles, n.Num(0)), n.Num(loop.step))), loop.upper)
+    middle = _between(loop, first, last, 1)
+    return [
+        _between(loop, loop.lower, ix.minimum(first, loop.upper), 0),
+        replace(middle, body=_without(middle.body, guards)),
+        _between(loop, ix.maximum(last, ix.minimum(first, loop.upper)), loop.upper, 2),
+    ]
 
 
 # ---------------------------------------------------------------- terms
@@ -124,6 +159,21 @@ class _Guard:
     place: n.Index
     bound: n.Index
     is_least: bool
+
+    def begins(self, known: Ranges) -> bool:
+        """Whether variables in these ranges are never before the first place that fulfils it."""
+        low = range_of(self.place, known).low
+        return low is not None and isinstance(self.bound, n.Num) and low >= self.bound.value
+
+    def reached(self, inner: Ranges) -> _Guard:
+        """The guard of the last place that it asks for while inner variables run through these values; as it is where
+        that is not known.
+        """
+        last = {
+            name: n.Num(values.high) for name, values in inner.items()
+            if values.high is not None and (ix.stride(self.place, name) or 0) > 0
+        }  # fmt: skip
+        return replace(self, place=ix.substitute(self.place, last))
 
     def limit(self, variable: str) -> n.Index | None:
         """The first iteration of a loop that fulfils it, or the one after the last; None where that does not follow."""
@@ -158,11 +208,8 @@ def _narrowed(loop: n.For) -> n.For:
 def _without(block: n.Block, met: list[_Guard]) -> n.Block:
     """The block without comparisons that hold, and without clamps of places that are inside."""
     held = {guard.place for guard in met if guard.is_least and guard.bound == n.Num(0)}
-    clamps = {
-        ix.clamp(guard.place, guard.bound.value): guard.place
-        for guard in met
-        if not guard.is_least and guard.place in held and isinstance(guard.bound, n.Num)
-    }
+    extents = {guard: ix.to_dim(guard.bound) for guard in met if not guard.is_least and guard.place in held}
+    clamps = {ix.clamp(guard.place, extent): guard.place for guard, extent in extents.items() if extent is not None}
 
     def edit(expr: n.Expr) -> n.Expr:
         match expr:

@@ -11,6 +11,7 @@ import numpy as np
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of, static
+from graphkernel.frontends.onnx.rules.windows import convolved, pooled
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.types import Category, Shape, dtype
 
@@ -74,6 +75,7 @@ def convolution(call: OnnxCall) -> Results:
     window = _window(call, shape_of(x), shape_of(weight)[2:])
     if isinstance(window, Declined):
         return window
+    window |= _places(window, convolved(call))
     result = ops.conv2d(x, weight, **window, group=call.attribute("group", 1))
     return ops.bias_add(result, call.operand(2)) if call.has(2) else result
 
@@ -142,7 +144,14 @@ def _pooling(call: OnnxCall) -> dict[str, Any] | Declined:
         return Declined("the indices are wanted")
     if isinstance(window, Declined):
         return window
+    window |= _places(window, pooled(call))
     return {**window, "kernel_size": tuple(kernel), "ceil_mode": bool(call.attribute("ceil_mode", 0))}
+
+
+def _places(window: dict[str, Any], result: Shape) -> dict[str, Any]:
+    """How many windows there are, where strides over symbols do not say."""
+    is_open = static(result[2:]) is None and set(window["stride"]) != {1}
+    return {"places": result[2:]} if is_open else {}
 
 
 def _window(call: OnnxCall, x: Shape, kernel: Shape) -> dict[str, Any] | Declined:
