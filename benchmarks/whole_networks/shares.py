@@ -14,7 +14,7 @@ import graphkernel as gk
 from graphkernel.report.entries import bytes_moved
 from graphkernel.report.page.story import StoryStep
 from graphkernel.runtime.measure import StepTime, profile
-from kernelgen.native.team import limited
+from kernelgen.native.team import Limited
 from kernelgen.tensor.bind import bind
 from kernelgen.tensor.dims import product
 from kernelgen.tensor.graph import Node, Value
@@ -43,7 +43,7 @@ def shares(model: Path, arrays: Sequence[np.ndarray[Any, Any]], rounds: int) -> 
     assert executable.report.story is not None, "it was compiled here"
     told = {step.name: step for step in executable.report.story().steps}
     sizes = bind(executable.graph, arrays)
-    with limited(1):
+    with Limited(1):
         times = profile(executable, arrays, rounds)
     alike: dict[tuple[object, ...], list[tuple[StepTime, StoryStep]]] = {}
     for time in times:

@@ -20,8 +20,9 @@ from graphkernel.runtime.invocation import Frame, Layout, make_frame
 from graphkernel.runtime.memory import HOST, Memory
 from graphkernel.runtime.steps.program import Program, written_over
 from graphkernel.runtime.tables.native_run import WholeRun, run
+from graphkernel.runtime.tables.watch import SessionFailure
 from kernelgen.errors import ArgumentError
-from kernelgen.native.team import limited
+from kernelgen.native.team import Limited
 from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.bind import bind_all
 from kernelgen.tensor.boxes import as_array, as_values
@@ -197,18 +198,21 @@ class Executable:
         try:
             if out is None:
                 out = (whole.make(),) if whole.make else whole.outputs()
-            elif out.__class__ is not tuple or len(out) != len(whole.makers) or self.program.aliases:
+            elif out.__class__ is not tuple or len(out) != len(whole.makers) or whole.allocated or self.program.aliases:
                 return None
-            if self.threads is None:
+            if self.threads is None or not whole.is_parallel:
                 whole.fast(*arrays, *out)
             else:
-                with limited(self.threads):
+                with Limited(self.threads):
                     whole.fast(*arrays, *out)
+            results = whole.results(arrays, out) if whole.allocated or self.program.aliases else out
         except ArgumentError:
             return None
+        except SessionFailure as failure:
+            raise step_failure(self.plan.steps[failure.step], failure.error) from failure.error
         finally:
             free.append(frame)
-        return whole.results(arrays, out) if self.program.aliases else cast("tuple[Any, ...]", out)
+        return self._given_objects(results, None) if self._gives_objects else cast("tuple[Any, ...]", results)
 
     def capture(self, *arrays: object) -> Any:  # a captured plan, where there are such
         """The plan as one CUDA graph. Raises ``RuntimeFailure``: this one does not run on a device."""
@@ -252,12 +256,12 @@ class Executable:
         """
         if self.threads is None:
             return self._run(frame, inputs, out)
-        with limited(self.threads):
+        with Limited(self.threads):
             return self._run(frame, inputs, out)
 
     def _run(self, frame: Frame, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
         if frame.whole is not None:
-            return _run_whole(frame.whole, inputs, out)
+            return self._run_whole(frame.whole, inputs, out)
         slots = frame.slots.copy()
         given = apart(inputs, self._written_over) if self._written_over else inputs
         for slot, array in zip(self._slots, given, strict=True):
@@ -275,13 +279,34 @@ class Executable:
         except PASSED_ON:
             raise
         except Exception as error:
-            number = len(frame.actions) - 1 - length_hint(running)
-            raise step_failure(self.plan.steps[frame.firsts[number]], error) from error
+            raise self._failure(frame, len(frame.actions) - 1 - length_hint(running), error) from error
         results = [slots[end.slot].copy() if end.copy else slots[end.slot] for end in self.program.outputs]
         self._store(results, inputs)
         if out is not None:
             _write_out(out, results)
         return tuple(results)
+
+    def _failure(self, frame: Frame, number: int, error: Exception) -> RuntimeFailure:
+        """What is told of an error in the action of this number."""
+        if isinstance(error, SessionFailure):
+            return step_failure(self.plan.steps[error.step], error.error)
+        return step_failure(self.plan.steps[frame.firsts[number]], error)
+
+    def _run_whole(self, whole: WholeRun, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
+        """Runs in a frame that is one table."""
+        wanted = [None if out is None else out[number] for number in whole.made]
+        pairs = zip(wanted, whole.makers, strict=True)
+        made = tuple([w if w is not None and _writable_apart(w, inputs) else make() for w, make in pairs])
+        try:
+            whole.watch.begin()
+            run(whole.table, (*inputs, *made))
+            whole.watch.check()
+            results = whole.results(inputs, made)
+        except SessionFailure as failure:
+            raise step_failure(self.plan.steps[failure.step], failure.error) from failure.error
+        if out is not None:
+            _write_out(out, results)
+        return results
 
     def _store(self, results: list[Array], inputs: Sequence[Array]) -> None:
         """Inputs that the graph assigns to take their new content, unless a kernel wrote it there, and are the results."""
@@ -307,19 +332,6 @@ class Executable:
                 if _share_memory(arrays[other], array):
                     raise InputError(f"out[{other}] and out[{position}] share memory; each output needs its own")
         return arrays
-
-
-def _run_whole(whole: WholeRun, inputs: Sequence[Array], out: Sequence[Array] | None) -> tuple[Array, ...]:
-    """Runs in a frame that is one table."""
-    wanted = [None if out is None else out[number] for number in whole.made]
-    pairs = zip(wanted, whole.makers, strict=True)
-    made = tuple([w if w is not None and _writable_apart(w, inputs) else make() for w, make in pairs])
-    run(whole.table, (*inputs, *made))
-    whole.lookups.check()
-    results = whole.results(inputs, made)
-    if out is not None:
-        _write_out(out, results)
-    return results
 
 
 def _write_out(out: Sequence[Array], results: Sequence[Array]) -> None:

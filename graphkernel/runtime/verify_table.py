@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 from graphkernel.errors import VerifyError
 from graphkernel.runtime.invocation import Frame, make_frame
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.steps.program import Program
 from graphkernel.runtime.steps.steps import KernelStep, PlacesStep, Slots, Step, ViewStep
 from graphkernel.runtime.tables.bind_table import native
 from graphkernel.runtime.tables.native_run import NativeRun
 from kernelgen.native.entry import ENTRY
+from kernelgen.native.session import bytes_of
 from kernelgen.native.table import Given, Place, Table, TableStep
-from kernelgen.native.wrapper import COPY, PLACES
+from kernelgen.native.wrapper import COPY, PLACES, SESSION
 from kernelgen.tensor.dims import evaluate
 
 INVARIANTS: dict[str, str] = {
@@ -105,6 +107,12 @@ class _Contents:
                     yield "T1", f"{step.name} does not look at its indices"
                     return
                 yield from self._places(step, left.pop(0))
+            elif isinstance(step, RegionStep):
+                yield from self._copies(left)
+                if not left or left[0].code != self.table.caller.addresses[SESSION]:
+                    yield "T1", f"{step.name} does not run its session"
+                    return
+                yield from self._session(step, left.pop(0))
             elif isinstance(step, KernelStep):
                 yield from self._copies(left)
                 if not left or left[0].code != native(step)[0].library.addresses[ENTRY]:
@@ -150,6 +158,19 @@ class _Contents:
         if target.meets(source):
             yield "T3", f"{step.name} writes over the indices that it looks at"
         yield from self._write(step.name, target, step.outputs[0])
+
+    def _session(self, step: RegionStep, called: TableStep) -> Iterator[tuple[str, str]]:
+        """Follows one run of a session: what it reads must be there, and what it writes lies apart from all else."""
+        sizes = bytes_of(called.sizes[0])
+        spans = list(map(_span, called.arguments, sizes))
+        for slot, span in zip(step.inputs, spans, strict=False):
+            if not self._holds(span, slot) and not self._is_copied_constant(slot, span):
+                yield "T2", f"{step.name} reads slot {slot} where something else lies"
+        for number, slot in enumerate(step.outputs, len(step.inputs)):
+            if any(spans[number].meets(other) for at, other in enumerate(spans) if at != number):
+                yield "T3", f"{step.name} writes slot {slot} over what else it is given"
+            if slot not in step.unsized:
+                yield from self._write(step.name, spans[number], slot)
 
     def _kernel(self, step: KernelStep, called: TableStep) -> Iterator[tuple[str, str]]:
         """Follows one call: what it reads must be there, and what it writes lies apart from the rest."""

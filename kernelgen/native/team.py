@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from kernelgen import options
@@ -68,16 +67,21 @@ def made_team(library: Library, limit: int) -> Team:
     return made
 
 
-@contextmanager
-def limited(threads: int) -> Generator[None]:
-    """Parallel loops that the calling thread starts inside run on at most so many threads."""
-    system, key = _system(), _key()
-    before = system.pthread_getspecific(key) or 0
-    system.pthread_setspecific(key, min(threads, before or threads))
-    try:
-        yield
-    finally:
-        system.pthread_setspecific(key, before)
+class Limited:
+    """A context inside which parallel loops that the calling thread starts run on at most so many threads."""
+
+    __slots__ = ("_before", "_threads")
+
+    def __init__(self, threads: int) -> None:
+        self._threads, self._before = threads, 0
+
+    def __enter__(self) -> None:
+        system, key = _system(), _key()
+        self._before = before = system.pthread_getspecific(key) or 0
+        system.pthread_setspecific(key, min(self._threads, before or self._threads))
+
+    def __exit__(self, *_: object) -> None:
+        _system().pthread_setspecific(_key(), self._before)
 
 
 def _tell(started: int, wanted: int) -> None:

@@ -31,9 +31,9 @@ HEADER_FIELDS, ARRAY_FIELDS, DIM_FIELDS = 10, 6, 3
 """How many fields the table has for all arrays together, for each, and for each extent."""
 
 OVERLAP = "an array that is written overlaps another one"
-CALL, RUN, COPY, PLACES = "call", "run", "copy", "places"
-"""What the code that kernels are called through exports: the function of Python's, a table's loop, and steps that copy, and
-that look at indices."""
+CALL, RUN, COPY, PLACES, SESSION = "call", "run", "copy", "places", "session"
+"""What the code that kernels are called through exports: the function of Python's, a table's loop, and steps that copy,
+that look at indices, and that run a session of a library."""
 
 PYTHON_FUNCTIONS = ("Py_IncRef", "PyErr_Format", "PyEval_SaveThread", "PyEval_RestoreThread")
 

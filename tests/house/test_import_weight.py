@@ -23,7 +23,7 @@ assert gk.optimize(graph, opt_level=2) is not graph
 RUNNING = {
     "kernelgen": (
         "composite composite.bind_sizes errors native native.call native.code native.entry native.library "
-        "native.mapped native.processor native.records native.signature native.table native.team "
+        "native.mapped native.processor native.records native.session native.signature native.table native.team "
         "native.wrapper options system system.bounded_io system.cached_property system.cores "
         "system.digest system.escape system.files "
         "system.json_parts system.limits system.mapped system.meanwhile system.named_tuples system.notices "
@@ -39,7 +39,8 @@ RUNNING = {
         "runtime.onnxruntime.c_interface runtime.onnxruntime.environment runtime.onnxruntime.region_step "
         "runtime.onnxruntime.sessions runtime.plan "
         "runtime.plan.buffers runtime.steps runtime.steps.program runtime.steps.steps runtime.tables "
-        "runtime.tables.bind_table runtime.tables.native_run runtime.tables.results runtime.tables.slot_facts system "
+        "runtime.tables.bind_table runtime.tables.native_run runtime.tables.results runtime.tables.session_call "
+        "runtime.tables.slot_facts runtime.tables.watch system "
         "system.environment "
         "system.freed_memory "
     ),

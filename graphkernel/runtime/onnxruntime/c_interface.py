@@ -59,6 +59,11 @@ RELEASES = {
     "Status": 93, "Session": 95, "Value": 96, "TensorTypeAndShapeInfo": 99, "SessionOptions": 100,
     "ThreadingOptions": 122, "ArenaCfg": 157,
 }  # fmt: skip
+RUNNING = (
+    "CreateTensorWithDataAsOrtValue", "Run", "Value", "GetTensorTypeAndShape", "GetTensorElementType", "GetDimensionsCount",
+    "GetDimensions", "TensorTypeAndShapeInfo", "GetTensorMutableData",
+)  # fmt: skip
+"""The functions and releases that machine code takes which runs a session."""
 LONG = frozenset({"CreateEnvWithGlobalThreadPools", "CreateSessionFromArray", "Run", "Session"})
 """What runs without Python's lock. To take it again beside a thread that computes costs up to 5 ms: no other call lets go."""
 GET_ERROR_MESSAGE = 2
@@ -96,9 +101,7 @@ class Api:
         """Calls a function of :data:`FUNCTIONS`. Raises OnnxRuntimeError with what the library says."""
         status = self._functions[name](*operands)
         if status:
-            message = self._message(status).decode(errors="replace")
-            self.release("Status", status)
-            raise OnnxRuntimeError(message)
+            raise self.said(status)
 
     def made(self, name: str, *operands: Any) -> ctypes.c_void_p:
         """Calls one that writes a pointer into its last operand."""
@@ -106,14 +109,31 @@ class Api:
         self.call(name, *operands, ctypes.byref(result))
         return result
 
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Of the functions that create a tensor, run a session and release a tensor; of what describes the memory; of those
+        that describe a tensor, tell element, rank and extents of a description, release it, and tell where a tensor lies.
+        """
+        places = {name: place for name, (place, _) in FUNCTIONS.items()} | RELEASES
+        create, run, release, *reading = (self._address(places[name]) for name in RUNNING)
+        return create, run, release, self.memory.value or 0, *reading
+
+    def said(self, status: int) -> OnnxRuntimeError:
+        """The error that a status stands for, which is no more."""
+        message = self._message(status).decode(errors="replace")
+        self.release("Status", status)
+        return OnnxRuntimeError(message)
+
     def release(self, what: str, pointer: Any) -> None:
         """Lets go of an object of the library."""
         self._release[what](pointer)
 
     def _function(self, place: int, result: Any, *operands: Any, waits: bool = False) -> Any:  # a function pointer
-        address = _P.from_address(self._table + place * ctypes.sizeof(_P)).value
         kind = ctypes.CFUNCTYPE if waits else ctypes.PYFUNCTYPE
-        return kind(result, *operands)(address or 0)
+        return kind(result, *operands)(self._address(place))
+
+    def _address(self, place: int) -> int:
+        return _P.from_address(self._table + place * ctypes.sizeof(_P)).value or 0
 
 
 class Lent(NamedTuple):
@@ -128,7 +148,7 @@ class SharedSession:
     """A session on the pool, or, ``alone``, on the thread that calls. It has the methods of Python's that regions use."""
 
     def __init__(self, of: Environment, content: bytes, weights: Mapping[str, Lent], level: int, alone: bool) -> None:
-        self._api = api = of.api
+        self.api = api = of.api
         self._weights = weights  # read where they lie as long as the session lives
         options = api.made("CreateSessionOptions")
         try:
@@ -147,11 +167,11 @@ class SharedSession:
 
     def binding(self, inputs: Sequence[str], outputs: Sequence[str]) -> Binding:
         """Where these inputs are and where these outputs go."""
-        return Binding(self._api, self, inputs, outputs)
+        return Binding(self.api, self, inputs, outputs)
 
     def __del__(self) -> None:
         if hasattr(self, "pointer"):
-            self._api.release("Session", self.pointer)
+            self.api.release("Session", self.pointer)
 
 
 MOST_SHAPES = 256

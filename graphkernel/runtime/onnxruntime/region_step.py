@@ -82,10 +82,12 @@ class RegionStep(NamedTuple):
         later_inputs = [x for x in inputs if x not in wholes and not _is_there(binding.bind_input, x, slots)]
         given = [entry for entry in outputs if entry[1] not in self.unsized]
         later_outputs = [entry for entry in given if not _is_there(binding.bind_output, entry, slots)]
-        return _Bound(session, binding, later_inputs, later_outputs, self._unsized(symbols), wholes)
+        return _Bound(session, binding, later_inputs, later_outputs, self.unsized_results(symbols), wholes)
 
-    def _unsized(self, symbols: Mapping[str, int]) -> list[tuple[int, int, Extents | None]]:
-        """The results that onnxruntime allocates, with what is known of their extents: None where not even the rank is."""
+    def unsized_results(self, symbols: Mapping[str, int]) -> list[tuple[int, int, Extents | None]]:
+        """The results that onnxruntime allocates, by place and slot, with what is known of their extents: None where not even
+        the rank is.
+        """
         return [
             (place, slot, None if is_whole(of.dtype) else known_extents(of.shape, symbols))
             for place, (slot, of) in enumerate(zip(self.outputs, self.output_types, strict=True))
@@ -123,10 +125,14 @@ class _Bound(NamedTuple):
             binding.bind_input(place, element, held[-1].shape, held[-1].ctypes.data)
         binding.run()
         for place, slot, extents in self.unsized:
-            array = binding.taken(place).numpy()
-            if extents is not None and not fits(array.shape, extents):
-                raise ValueError(f"result {place} has the shape {array.shape}, promised is {extents}")
-            slots[slot] = boxed(array) if extents is None else array
+            slots[slot] = as_promised(binding.taken(place).numpy(), place, extents)
+
+
+def as_promised(array: np.ndarray, place: int, extents: Extents | None) -> np.ndarray:
+    """The ``array`` that onnxruntime gave at a ``place``. Raises ValueError where it has not these ``extents``."""
+    if extents is not None and not fits(array.shape, extents):
+        raise ValueError(f"result {place} has the shape {array.shape}, promised is {extents}")
+    return boxed(array) if extents is None else array
 
 
 def _is_plain(of: TensorType) -> bool:

@@ -13,6 +13,7 @@ from kernelgen.system.named_tuples import NamedTuple
 Array = np.ndarray[Any, np.dtype[Any]]
 
 ALIGNMENT = 64  # a cache line, and the widest vector
+ALIGNED_FROM = 1 << 12  # bytes; to align an array takes 2 us, longer than smaller ones take to be read across lines
 HUGE_PAGE = 2 << 20
 HUGE_FROM = 4 << 20  # bytes; smaller arrays gain nothing from huge pages
 
@@ -58,8 +59,10 @@ def aligned_bytes(size: int) -> Array:
 
 
 def aligned_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An uninitialised array that starts at a cache line."""
+    """An uninitialised array, which starts at a cache line if it has some."""
     size = prod(shape) * dtype.itemsize
+    if size < ALIGNED_FROM:
+        return np.empty(shape, dtype)
     return view_of(aligned_bytes(size), 0, shape, dtype)
 
 

@@ -12,8 +12,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.plan.buffers import ALIGNMENT, aligned_bytes
-from graphkernel.runtime.steps.steps import KernelStep, PlacesStep, Slots, Step, ViewStep, beyond
+from graphkernel.runtime.steps.steps import KernelStep, PlacesStep, Slots, Step, ViewStep
+from graphkernel.runtime.tables.session_call import SessionCall
+from graphkernel.runtime.tables.watch import Watch
 from kernelgen.composite.bind_sizes import bind
 from kernelgen.native.call import NativeKernel
 from kernelgen.native.entry import ENTRY, CpuEntry
@@ -64,32 +67,6 @@ class _Scratch(NamedTuple):
     offset: int
 
 
-class Lookups:
-    """Machine code writes the number of the first that fails, and its index, to ``address``."""
-
-    def __init__(self) -> None:
-        self._readers: list[tuple[str, int]] = []
-        self._found = np.zeros(2, np.int64)
-        self._seen = self._found.data
-        self.address: int = self._found.ctypes.data
-
-    def __bool__(self) -> bool:
-        return bool(self._readers)
-
-    def number(self, name: str, extent: int) -> int:
-        """The number of one more, and the axis that it reads."""
-        self._readers.append((name, extent))
-        return len(self._readers)
-
-    def check(self) -> None:
-        """Behind a run: raises RuntimeFailure where an index was out of range."""
-        if self._seen[0]:
-            number, index = map(int, self._found)
-            self._found[:] = 0
-            name, extent = self._readers[number - 1]
-            raise beyond(name, index, extent)
-
-
 class TableMaker:
     """Takes steps in order. ``slots`` holds what stays; views of that are put there too. ``caller`` runs the table."""
 
@@ -97,7 +74,7 @@ class TableMaker:
         self, caller: Library, slots: Slots, symbols: Mapping[str, int], types: Mapping[int, TensorType]
     ) -> None:
         self.caller, self.slots, self.symbols, self.types = caller, slots, symbols, types
-        self.lookups = Lookups()
+        self.watch = Watch()
         self.given: list[GivenArray] = []
         self.roots: dict[int, int] = {}
         self.positions: dict[int, int] = {}
@@ -107,6 +84,7 @@ class TableMaker:
         self.entries: list[CpuEntry] = []
         self.keeps: list[object] = []
         self.scratch_bytes = 0
+        self.runs_sessions = False
 
     def give(self, slot: int, name: str, of: DType, shape: Sequence[int], is_made: bool = False) -> Given:
         """The next array of the call, for the memory of this slot."""
@@ -114,14 +92,16 @@ class TableMaker:
         self.given.append(GivenArray(Argument(name, of, tuple(shape), False), slot, is_made))
         return Given(len(self.given) - 1)
 
-    def take(self, step: Step) -> None:
-        """One more step: a kernel, a view, or one that looks at indices."""
+    def take(self, number: int, step: Step) -> None:
+        """One more step, and its number: a kernel, a view, one that looks at indices, or a region of a library."""
         if isinstance(step, ViewStep):
             self._view(step.outputs[0], step.inputs[0], concrete_shape(step.shape, self.symbols))
         elif isinstance(step, KernelStep):
             self._kernel(step)
         elif isinstance(step, PlacesStep):
             self._places(step)
+        elif isinstance(step, RegionStep):
+            self._region(number, step)
 
     def copy(self, name: str, target: Given, source: Place, size: int) -> None:
         """One more step, which copies so many bytes unless they lie there already."""
@@ -138,8 +118,8 @@ class TableMaker:
         scratch = self._address(aligned_bytes(self.scratch_bytes)) if self.scratch_bytes else 0
         steps = tuple(step._replace(arguments=_settled(step.arguments, places, scratch)) for step in self.steps)
         given = tuple(argument._replace(is_written=old in self.written) for old, argument in order)
-        is_long = len(steps) >= MANY_STEPS or any(entry.releases_lock for entry in self.entries)
-        return Table(given, steps, self.caller, is_long, (*self.entries, *self.keeps, self.lookups))
+        is_long = self.runs_sessions or len(steps) >= MANY_STEPS or any(entry.releases_lock for entry in self.entries)
+        return Table(given, steps, self.caller, is_long, (*self.entries, *self.keeps, self.watch))
 
     def place(self, slot: int, of: DType) -> Place:
         """Where the content of a slot lies, whose elements are of this type."""
@@ -170,11 +150,25 @@ class TableMaker:
         (slot,), (result,) = step.inputs, step.outputs
         of = self.types[result].dtype
         extent = evaluate(step.extent, self.symbols)
-        lookup = Lookup(self.size(result, of), of.itemsize, extent, self.lookups.number(step.name, extent))
+        lookup = Lookup(self.size(result, of), of.itemsize, extent, self.watch.lookup(step.name, extent))
         source, target = self.place(slot, of), self._made(result, of)
         if isinstance(target, Given):
             self.written.add(target.position)
-        self.steps.append(looking(step.name, self.caller, target, source, self.lookups.address, lookup))
+        self.steps.append(looking(step.name, self.caller, target, source, self.watch.lookups, lookup))
+
+    def _region(self, number: int, step: RegionStep) -> None:
+        """What the library allocates is in no slot yet: nothing behind it in the table may read that."""
+        inputs = [self.place(slot, of.dtype) for slot, of in zip(step.inputs, step.input_types, strict=True)]
+        outputs = [
+            0 if slot in step.unsized else self._made(slot, of.dtype)
+            for slot, of in zip(step.outputs, step.output_types, strict=True)
+        ]
+        self.written.update(place.position for place in outputs if isinstance(place, Given))
+        shapes = {slot: self.shape(slot) for slot in (*step.inputs, *step.made)}
+        call = SessionCall(step, shapes, self.symbols)
+        told = self.watch.sessions, self.watch.session(number, call)
+        self.steps.append(call.record.step(step.name, self.caller, (*inputs, *outputs), *told))
+        self.runs_sessions = True
 
     def _kernel(self, step: KernelStep) -> None:
         entry, signature = native(step)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.plan.buffers import aligned_array
 from graphkernel.runtime.steps.steps import KernelStep, PlacesStep, ViewStep
 from graphkernel.runtime.tables.bind_table import GivenArray, TableMaker, is_kernel, native
 from graphkernel.runtime.tables.results import REUSED_FROM, REUSED_TO, Results
+from graphkernel.runtime.tables.session_call import is_callable
 from kernelgen.errors import ArgumentError
 from kernelgen.native.signature import Argument
 from kernelgen.native.table import Given
@@ -24,8 +26,8 @@ from kernelgen.tensor.types import is_object
 if TYPE_CHECKING:
     from graphkernel.runtime.steps.program import Named, Output, Program, Segment
     from graphkernel.runtime.steps.steps import Action, Slots, Step
-    from graphkernel.runtime.tables.bind_table import Lookups
     from graphkernel.runtime.tables.slot_facts import SlotFacts
+    from graphkernel.runtime.tables.watch import Watch
     from kernelgen.native.table import Table
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -48,8 +50,8 @@ class Left(NamedTuple):
 class NativeRun:
     """Steps that are kernels, as one action over slots."""
 
-    def __init__(self, table: Table, given: tuple[GivenArray, ...], left: tuple[Left, ...], lookups: Lookups) -> None:
-        self.table, self.given, self.left, self.lookups = table, given, left, lookups
+    def __init__(self, table: Table, given: tuple[GivenArray, ...], left: tuple[Left, ...], watch: Watch) -> None:
+        self.table, self.given, self.left, self.watch = table, given, left, watch
         self._made = tuple(position for position, entry in enumerate(given) if entry.is_made)
 
     def __call__(self, slots: Slots) -> None:
@@ -58,8 +60,10 @@ class NativeRun:
         for position in self._made:
             if arrays[position] is None:
                 arrays[position] = self.given[position].empty()
+        self.watch.begin()
         run(self.table, arrays)
-        self.lookups.check()
+        self.watch.check()
+        self.watch.leave(slots)
         for slot, root, position, shape in self.left:
             slots[slot] = (slots[root] if position is None else arrays[position]).reshape(shape)
 
@@ -69,17 +73,26 @@ class WholeRun:
 
     ``fast(*inputs, *outputs)`` checks and runs, and raises ArgumentError where an array does not fit. ``make`` makes the
     output where there is one. ``sources`` says of each result which of these arrays it is, ``made`` which results are made.
+    ``is_parallel`` when kernels of it have loops for several threads. Behind the outputs come what a library has allocated
+    for the slots ``allocated``.
     """
 
     def __init__(
-        self, table: Table, makers: tuple[Callable[[], Array], ...], lookups: Lookups, sources: tuple[int, ...]
+        self,
+        table: Table,
+        makers: tuple[Callable[[], Array], ...],
+        watch: Watch,
+        sources: tuple[int, ...],
+        is_parallel: bool,
+        allocated: tuple[int, ...],
     ) -> None:
-        self.table, self.makers, self.lookups, self.sources = table, makers, lookups, sources
-        inputs = len(table.given) - len(makers)
-        self.made = tuple(number for number, source in enumerate(sources) if source >= inputs)
+        self.table, self.makers, self.watch, self.sources = table, makers, watch, sources
+        self.is_parallel, self.allocated = is_parallel, allocated
+        inputs, given = len(table.given) - len(makers), len(table.given)
+        self.made = tuple(number for number, source in enumerate(sources) if inputs <= source < given)
         self.is_fast = self.table.fast is not None
         fast = self.table.fast or self.table.run_unchecked
-        self.fast: Callable[..., None] = _checking(fast, self.lookups) if self.lookups else fast
+        self.fast: Callable[..., None] = _watched(fast, self.watch) if self.watch else fast
         self.make = self.makers[0] if len(self.makers) == 1 else None
 
     def outputs(self) -> tuple[Array, ...]:
@@ -87,58 +100,92 @@ class WholeRun:
         return tuple([make() for make in self.makers])
 
     def results(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
-        """What a call gives back, of what it was given and what it made."""
+        """What a call gives back, of what it was given, what it made, and what a library allocated."""
         arrays = (*inputs, *outputs)
+        if self.allocated:
+            found: dict[int, Array] = {}
+            self.watch.leave(found)
+            arrays = (*arrays, *[found[slot] for slot in self.allocated])
         return tuple([arrays[source] for source in self.sources])
 
 
-def _checking(run: Callable[..., None], lookups: Lookups) -> Callable[..., None]:
-    check = lookups.check
+def _watched(run: Callable[..., None], watch: Watch) -> Callable[..., None]:
+    begin, check = watch.begin, watch.check
 
-    def checked(*arrays: Array) -> None:
+    def watched(*arrays: Array) -> None:
+        begin()
         run(*arrays)
         check()
 
-    return checked
+    return watched
 
 
 def groups(program: Program, part: Segment, joins: bool) -> tuple[Group, ...]:
     """The steps of the segment ``part`` of a ``program`` in order.
 
-    Kernels in a row, with views between them, are one group where ``joins`` allows it.
+    Kernels in a row, with views and regions of a library between them, are one group where ``joins`` allows it. It ends
+    behind a region whose results the library allocates. Where no kernel is, there is no machine code to run a region.
     """
+    told = _told(program, part) if joins and any(map(is_kernel, program.steps)) else None
     found: list[Group] = []
     for number in range(part.first, part.last):
-        is_more = joins and found and _joins(program.steps[number]) and _joins(program.steps[number - 1])
+        is_more = joins and found and _joins(program.steps[number], told) and _goes_on(program.steps[number - 1], told)
         found[len(found) - 1 :] = [(found[-1][0], number + 1)] if is_more else [*found[-1:], (number, number + 1)]
     return tuple(found)
 
 
+def _told(program: Program, part: Segment) -> frozenset[str]:
+    """The symbols that are known when a segment is bound."""
+    types = [given.type for given in program.inputs]
+    reads = [name for segment in program.segments if segment.first <= part.first for name, _, _ in segment.reads]
+    return frozenset([*(name for of in types for name in of.symbols), *(of.name for of in program.derived), *reads])
+
+
 def is_whole(program: Program, found: Sequence[Group]) -> bool:
     """Whether one table is all of a program."""
-    is_one = len(program.segments) == len(found) == 1 and _is_native(program.steps)
-    return is_one and not any(is_object(given.type.dtype) for given in program.inputs)
+    if len(program.segments) != 1 or len(found) != 1 or any(is_object(given.type.dtype) for given in program.inputs):
+        return False
+    unsized = set(_allocated(program))
+    assigned = {number for _, number in program.aliases}
+    is_given = not any(
+        end.slot in unsized and (end.copy or number in assigned) for number, end in enumerate(program.outputs)
+    )
+    symbols = _told(program, program.segments[0])
+    return is_given and any(map(is_kernel, program.steps)) and _is_native(program.steps, symbols)
+
+
+def _allocated(program: Program) -> tuple[int, ...]:
+    """The slots whose content libraries allocate."""
+    regions = (step for step in program.steps if isinstance(step, RegionStep))
+    return tuple(slot for step in regions for slot in step.outputs if slot in step.unsized)
 
 
 def bind_group(program: Program, group: Group, slots: Slots, symbols: Mapping[str, int], facts: SlotFacts) -> Action:
     """The action of a group."""
     steps = program.steps[slice(*group)]
-    if not _is_native(steps):
+    if not _is_native(steps, frozenset(symbols)) or not any(map(is_kernel, program.steps)):
         return _one_after_the_other(tuple([step.bind(slots, symbols) for step in steps]))
-    maker = _table_maker(steps, slots, symbols, facts)
-    wanted = (slot for step in steps for slot in step.outputs if facts.last_read.get(slot, -1) >= group[1])
+    maker = _table_maker(program, group, slots, symbols, facts)
+    wanted = (slot for step in steps for slot in _given_by(step) if facts.last_read.get(slot, -1) >= group[1])
     roots = [(slot, maker.roots.get(slot, slot)) for slot in wanted if slots[slot] is None]
     left = tuple(Left(slot, root, maker.positions.get(root), maker.shape(slot)) for slot, root in roots)
     table = maker.table([(n, e.argument) for n, e in enumerate(maker.given)])
-    return NativeRun(table, tuple(maker.given), left, maker.lookups)
+    return NativeRun(table, tuple(maker.given), left, maker.watch)
 
 
-def _table_maker(steps: Sequence[Step], slots: Slots, symbols: Mapping[str, int], facts: SlotFacts) -> TableMaker:
-    """It has taken the steps, one of which is a kernel."""
-    first = next(step for step in steps if is_kernel(step))
+def _given_by(step: Step) -> tuple[int, ...]:
+    """The slots of what it leaves in arrays of the table."""
+    return step.made if isinstance(step, RegionStep) else step.outputs
+
+
+def _table_maker(
+    program: Program, group: Group, slots: Slots, symbols: Mapping[str, int], facts: SlotFacts
+) -> TableMaker:
+    """It has taken the steps of a group. A kernel of the program has the code that runs them."""
+    first = next(step for step in program.steps if is_kernel(step))
     maker = TableMaker(native(cast("KernelStep", first))[0].caller, slots, symbols, facts.types)
-    for step in steps:
-        maker.take(step)
+    for number in range(*group):
+        maker.take(number, program.steps[number])
     return maker
 
 
@@ -154,21 +201,37 @@ def _one_after_the_other(actions: Sequence[Action]) -> Action:
     return call
 
 
-def _joins(step: Step) -> bool:
+def _joins(step: Step, told: frozenset[str] | None) -> bool:
+    """Whether it may be part of a table; a region, where the symbols are known that are ``told``, and machine code is."""
+    if isinstance(step, RegionStep):
+        return told is not None and is_callable(step, told)
     return isinstance(step, ViewStep | PlacesStep) or is_kernel(step)
 
 
-def _is_native(steps: Sequence[Step]) -> bool:
-    return all(map(_joins, steps)) and any(map(is_kernel, steps))
+def _goes_on(step: Step, told: frozenset[str] | None) -> bool:
+    """Whether another one may follow it in a table."""
+    return _joins(step, told) and not (isinstance(step, RegionStep) and step.unsized)
+
+
+def _is_native(steps: Sequence[Step], told: frozenset[str]) -> bool:
+    """Whether a table runs the steps."""
+    is_any = any(isinstance(step, RegionStep) or is_kernel(step) for step in steps)
+    return is_any and all(_joins(step, told) for step in steps)
 
 
 def whole_run(program: Program, slots: Slots, symbols: Mapping[str, int], facts: SlotFacts) -> WholeRun:
     """The run of a program all of whose steps are kernels and views. Outputs and assigned inputs are copied to at the end."""
-    maker = _table_maker(program.steps, slots, symbols, facts)
+    maker = _table_maker(program, (0, len(program.steps)), slots, symbols, facts)
     inputs = [cast("Given", maker.place(slot, of.dtype)) for _, of, slot in program.inputs]
     assigned = {number: position for position, number in program.aliases}
     ends = list(zip(program.outputs, program.results, strict=True))
-    aside = {number: _output(maker, *end) for number, end in enumerate(ends) if number not in assigned or end[0].copy}
+    allocated = _allocated(program)
+    given_back = {number: allocated.index(end.slot) for number, (end, _) in enumerate(ends) if end.slot in allocated}
+    aside = {
+        number: _output(maker, *end)
+        for number, end in enumerate(ends)
+        if number not in given_back and (number not in assigned or end[0].copy)
+    }
     for number, position in assigned.items():
         slot, of = program.outputs[number].slot, program.results[number].type.dtype
         source = aside.pop(number, None) or maker.place(slot, of)
@@ -182,7 +245,10 @@ def whole_run(program: Program, slots: Slots, symbols: Mapping[str, int], facts:
     makers = zip(table.given[len(inputs) :], slots_of, strict=True)
     given = tuple(_maker(argument, slot not in by_kernels, is_only=not symbols) for argument, slot in makers)
     places = assigned | {number: len(inputs) + place for place, number in enumerate(made)}
-    return WholeRun(table, given, maker.lookups, tuple(places[number] for number in range(len(ends))))
+    places |= {number: len(table.given) + place for number, place in given_back.items()}
+    is_parallel = any(entry.team is not None for entry in maker.entries)
+    sources = tuple(places[number] for number in range(len(ends)))
+    return WholeRun(table, given, maker.watch, sources, is_parallel, allocated)
 
 
 def _output(maker: TableMaker, output: Output, result: Named) -> Given:

@@ -4,7 +4,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphkernel.runtime.plan.buffers import ALIGNMENT, HUGE_FROM, HUGE_PAGE, Lifetime, aligned_array, place
+from graphkernel.runtime.plan.buffers import (
+    ALIGNED_FROM,
+    ALIGNMENT,
+    HUGE_FROM,
+    HUGE_PAGE,
+    Lifetime,
+    aligned_array,
+    place,
+)
 
 spans = st.tuples(st.integers(0, 5000), st.integers(0, 20), st.integers(0, 10))
 lifetimes = st.lists(spans.map(lambda span: Lifetime(span[0], span[1], span[1] + span[2])), max_size=30)
@@ -34,8 +42,8 @@ def test_a_gap_between_two_buffers_is_filled() -> None:
 
 
 def test_arrays_are_aligned() -> None:
-    small = aligned_array((3, 5), np.dtype("float32"))
-    assert small.shape == (3, 5)
+    small = aligned_array((3, ALIGNED_FROM), np.dtype("uint8"))
+    assert small.shape == (3, ALIGNED_FROM)
     assert small.ctypes.data % ALIGNMENT == 0
     assert aligned_array((HUGE_FROM,), np.dtype("uint8")).ctypes.data % HUGE_PAGE == 0
     assert aligned_array((0, 4), np.dtype("int64")).shape == (0, 4)

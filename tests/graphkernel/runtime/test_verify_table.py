@@ -79,11 +79,20 @@ FAULTS = {
 def mutants(frame: Frame, fault: str) -> Iterator[Frame]:
     if frame.whole is not None:
         for table in FAULTS[fault][0](frame.whole.table):
-            yield frame._replace(whole=WholeRun(table, frame.whole.makers, frame.whole.lookups, frame.whole.sources))
+            yield frame._replace(
+                whole=WholeRun(
+                    table,
+                    frame.whole.makers,
+                    frame.whole.watch,
+                    frame.whole.sources,
+                    frame.whole.is_parallel,
+                    frame.whole.allocated,
+                )
+            )
     for number, action in enumerate(frame.actions):
         if isinstance(action, NativeRun):
             for table in FAULTS[fault][0](action.table):
-                changed = NativeRun(table, action.given, action.left, action.lookups)
+                changed = NativeRun(table, action.given, action.left, action.watch)
                 yield frame._replace(actions=(*frame.actions[:number], changed, *frame.actions[number + 1 :]))
 
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from kernelgen.native.team import RUN, Team, limited, made_team
+from kernelgen.native.team import RUN, Limited, Team, made_team
 from kernelgen.nest.nodes import Load, LoopKind, Nest, Store
 from kernelgen.targets.cpu import TARGET
 from kernelgen.targets.cpu.runtime.team import library
@@ -81,7 +81,7 @@ def test_a_region_runs_on_as_many_threads_as_are_allowed(four: Team) -> None:
     threads_of_a_region(four, 4)  # the first one starts the workers, which may come too late for it
     assert len(threads_of_a_region(four, 4)) == 4
     for most in (3, 1, 9):
-        with limited(most), limited(8):
+        with Limited(most), Limited(8):
             assert len(threads_of_a_region(four, min(most, 4))) == min(most, 4)
     assert len(threads_of_a_region(four, 4)) == 4
     assert len(threads_of_a_region(made_team(library(), 1), 1)) == 1

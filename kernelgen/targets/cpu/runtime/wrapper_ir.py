@@ -21,7 +21,7 @@ Field offsets of numpy's array struct are tested before this is used.
 ``copy(arguments, sizes)`` is a step that writes so many bytes of its second argument into its first. ``places`` is one that
 copies indices, sizes being their bytes, the bytes of one, the extent of the axis that they point into, and a number for whom
 reads there: to negative ones it adds the extent. The number and the first index that is out of range go to the third argument,
-which holds 0 before.
+which holds 0 before. A step that runs a session of a library is of :mod:`~kernelgen.targets.cpu.runtime.session_ir`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ from kernelgen.native.wrapper import (
     PLACES,
     RANK,
     RUN,
+    SESSION,
     WRITEABLE,
     caller_of,
     python_functions,
 )
 from kernelgen.targets.cpu.runtime.llvm import detect_host
 from kernelgen.targets.cpu.runtime.objects import cached_library
+from kernelgen.targets.cpu.runtime.session_ir import TEXT as SESSION_TEXT
 
 TEXT = f"""
 declare void @Py_IncRef(ptr)
@@ -385,5 +387,7 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 @cache
 def caller() -> Library:
     """The function that all kernels of this process are called through."""
-    library = cached_library(TEXT, detect_host(), (CALL, RUN, COPY, PLACES), python_functions())[0]
+    library = cached_library(
+        TEXT + SESSION_TEXT, detect_host(), (CALL, RUN, COPY, PLACES, SESSION), python_functions()
+    )[0]
     return caller_of(library.code) if library.code else library
