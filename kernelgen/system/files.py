@@ -96,7 +96,7 @@ def write_together(file: BinaryIO, parts: Sequence[bytes | memoryview]) -> None:
     now all. Raises OSError.
     """
     file.flush()
-    waiting = deque(memoryview(part).cast("B") for part in parts)
+    waiting = deque(memoryview(part).cast("B") for part in parts if memoryview(part).nbytes)  # nothing has no such view
     while waiting:
         done = os.writev(file.fileno(), list(islice(waiting, MOST_PARTS)))
         while waiting and done >= len(waiting[0]):

@@ -158,7 +158,7 @@ class _Joining:
     def _in(self, root: n.Statement, loops: tuple[n.For, ...], epilogue: _Epilogue) -> n.Statement | None:
         """The statement with the ``epilogue`` at every store to its temporary; None where a store is not final."""
         if not isinstance(root, n.For | n.If):
-            return root
+            return None if _only_stores(root, epilogue.element.buffer.name) else root
         around = (*loops, root) if isinstance(root, n.For) else loops
         parts: list[n.Statement] = []
         for part in root.body.statements:

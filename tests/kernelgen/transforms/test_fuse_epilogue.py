@@ -108,6 +108,7 @@ SELF = call("add", Ref("v", FLOAT32), Load(Y, (R, C)))
         (sums(loop(J, COLUMNS, Store(Y, (I, J), ZERO))), epilogue()),
         (sums(), epilogue(SELF)),
         (serial(Var("again"), 2, sums()), epilogue()),
+        (sums(), Store(T, (Num(0), Num(0)), ZERO), epilogue()),
     ],
     ids=[
         "a function of many steps",
@@ -120,6 +121,7 @@ SELF = call("add", Ref("v", FLOAT32), Load(Y, (R, C)))
         "what it writes is written before",
         "what it writes is read in it",
         "a result that is stored again",
+        "an element that is stored outside of loops",
     ],
 )
 def test_loops_stay_apart_where_an_iteration_may_not_or_should_not_run_earlier(parts: tuple[Statement, ...]) -> None:
