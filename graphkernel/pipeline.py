@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from graphkernel.conditions import PACKETS, RECOMPUTES, by_name, dvm, flag, level, not_dvm, on
 from graphkernel.declarations import Catalogue, builtin_catalogue
@@ -204,13 +205,13 @@ def steps_for(options: Options, catalogue: Catalogue | None = None) -> tuple[Ste
     the catalogue that say their own place are put there.
     """
     declared = catalogue or builtin_catalogue()
-    steps = _numbered(_placed(tuple(_with_idle(PIPELINE)), declared.passes))
+    steps = _placed(_own_steps(), declared.passes)
     _check_names(options, steps)
     _check_lists(options, declared)
     named = [step.pass_.name for step in steps if step.stage == FUSION_GROUP_STAGE and _fits(step, options)]
     if named:
         LOGGER.info("graph kernel passes: %s.", ",".join(named))
-    return tuple(replace(step, enabled=_is_enabled(step, options)) for step in steps)
+    return tuple([step if _is_enabled(step, options) else replace(step, enabled=False) for step in steps])
 
 
 def _is_enabled(step: Step, options: Options) -> bool:
@@ -227,6 +228,8 @@ def _fits(step: Step, options: Options) -> bool:
 
 def _check_names(options: Options, steps: Sequence[Step]) -> None:
     """Tells of entries of enable_pass and disable_pass that name nothing, and of those without effect."""
+    if not (options.enable_pass or options.disable_pass):
+        return
     known = {spelling for step in steps for spelling in step.spellings}
     done = {step for step in steps if not (_fits(step, options) or set(step.spellings) & set(options.enable_pass))}
     for name in options.disable_pass:
@@ -246,6 +249,8 @@ def _check_names(options: Options, steps: Sequence[Step]) -> None:
 
 def _check_lists(options: Options, catalogue: Catalogue) -> None:
     """Tells of entries of the operator and pattern lists that name nothing: MindSpore passes over them in silence."""
+    if not any(getattr(options, flag_name) for flag_name in (*OPERATOR_LISTS, *PATTERN_LISTS)):
+        return
     operators = dict.fromkeys(entry.name for entry in (*catalogue.ops, *catalogue.expanders))
     patterns = [pattern.name for pattern in catalogue.fusion_patterns]
     for flag_name in OPERATOR_LISTS:
@@ -264,6 +269,12 @@ def _no_effect(meant: Iterable[Step], options: Options) -> str:
         return "At opt_level 0 no pass runs"
     beaten = any(set(step.spellings) & set(options.disable_pass) for step in meant)
     return "disable_pass names it too, and wins" if beaten else "What it names is on without it"
+
+
+@cache
+def _own_steps() -> tuple[Step, ...]:
+    """The table of this project, the same for every graph."""
+    return _numbered(_with_idle(PIPELINE))
 
 
 def _with_idle(steps: Iterable[Step]) -> Iterator[Step]:
@@ -315,4 +326,5 @@ def _insert(steps: tuple[Step, ...], entry: Pass) -> tuple[Step, ...]:
     index = positions[place.after]
     stage = steps[index].stage
     number = 1 + max(max(step.number for step in steps if step.stage == stage), 99)
-    return (*steps[: index + 1], Step(entry, stage, number, place.level, place.why), *steps[index + 1 :])
+    made = Step(entry, stage, number, place.level, place.why, stage_number=steps[index].stage_number)
+    return (*steps[: index + 1], made, *steps[index + 1 :])

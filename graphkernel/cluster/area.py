@@ -13,6 +13,7 @@ from typing import Protocol
 
 from graphkernel.cluster.iteration_space import Space
 from graphkernel.cluster.split_models import Limits
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.types import Dim
@@ -111,6 +112,7 @@ class Area:
         """The one space of all its reductions; None when there is none, or several."""
         return next(iter(self.spaces)) if len(self.spaces) == 1 else None
 
+    @cached_property
     def opaque(self) -> tuple[Node, ...]:
         """Its operators of unknown dependence."""
         return tuple([node for node in self.nodes if node.op.kind is Kind.OPAQUE]) if self.kind is Kind.OPAQUE else ()

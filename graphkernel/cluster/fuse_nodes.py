@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from graphlib import TopologicalSorter
 
 from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value, keep
@@ -111,7 +110,8 @@ def with_unique_labels(graph: Graph) -> Graph:
         taken.add(label)
         args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
         if label != node.name or args != node.args:
-            changed.update(zip(node.outs, replace(node, args=args, name=label).outs, strict=True))
+            made = Node(node.op, args, node.attrs, node.types, label, node.body, node.data)
+            changed.update(zip(node.outs, made.outs, strict=True))
     return graph.with_outputs(tuple([changed.get(value, value) for value in graph.outputs]))
 
 

@@ -70,26 +70,23 @@ class Growth:
     def round(self, patterns: Sequence[FusionPattern]) -> bool:
         """Each pattern on each area as long as it fits; True when something merged."""
         self.objections.clear()
-        merged = False
+        before = self.merges
         for pattern in patterns:
-            areas = self.partition.areas
-            if all(area.kind not in pattern.kinds for area in areas):
+            if self.partition.is_one or self.partition.kinds.isdisjoint(pattern.kinds):
                 continue
-            for number in [area.number for area in areas]:
+            for number in [area.number for area in self.partition.areas]:
+                if self.idle.get((pattern.name, number)) == self.merges:
+                    continue
                 area = self.partition.area(number)
                 while area is not None and area.kind in pattern.kinds:
                     area = self.apply(pattern, area)
-                    merged = merged or area is not None
-        return merged
+        return self.merges > before
 
     def apply(self, pattern: FusionPattern, area: Area) -> Area | None:
         """The area after the merges that the pattern wants and that are allowed; None when there is none."""
-        turn = pattern.name, area.number
-        if self.idle.get(turn) == self.merges:
-            return None
         wanted = list(pattern.propose(area, self.limits))
         if not wanted:
-            self.idle[turn] = self.merges
+            self.idle[pattern.name, area.number] = self.merges
             return None
         if pattern.whole:
             return self.attempt(pattern, area, wanted)

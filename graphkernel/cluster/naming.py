@@ -16,6 +16,7 @@ LONGEST = 60  # characters of operator names before the rest is cut to "more"
 FUSION, SPLIT, RECOMPUTE = "fusion", "split", "recompute"
 PARALLEL, ATOMIC_ADD, ATOMIC_CLEAN, PACKET, NAMED = "parallel", "atomic_add", "atomic_clean", "packet", "named"
 SUFFIXES = (FUSION, SPLIT, RECOMPUTE, PARALLEL, ATOMIC_ADD, ATOMIC_CLEAN, PACKET, NAMED)
+_SUFFIXED = re.compile(rf"_({'|'.join(SUFFIXES)})(_\d+)?$")
 
 
 def kernel_name(body: Graph, suffix: str) -> str:
@@ -80,7 +81,7 @@ def _like(first: Graph, body: Graph) -> Graph:
 
 def suffix_of(body: Graph) -> str:
     """What made a kernel, as its name says: whether it is a whole cluster, was cut out of one, or joined from several."""
-    found = re.search(rf"_({'|'.join(SUFFIXES)})(_\d+)?$", body.name)
+    found = _SUFFIXED.search(body.name)
     return found[1] if found else SPLIT if f"_{SPLIT}" in body.name else FUSION
 
 

@@ -46,6 +46,7 @@ class Partition:
         spreads = [tuple(spread_of_operand(node, index) for index in range(len(node.args))) for node in nodes]
         self._areas = {number: self._single(number, node, spreads[number]) for number, node in enumerate(nodes)}
         self._order: tuple[Area, ...] | None = None
+        self._kinds: frozenset[Kind] | None = None
         self._spreads = {
             (producer, user): _between(nodes[producer], nodes[user], spreads[user]) for producer, user in dependences
         }
@@ -62,6 +63,18 @@ class Partition:
         if self._order is None:
             self._order = tuple(self._areas[number] for number in self._reach.nodes)
         return self._order
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of the living areas."""
+        if self._kinds is None:
+            self._kinds = frozenset([area.kind for area in self._areas.values()])
+        return self._kinds
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is nothing left to merge."""
+        return len(self._areas) < 2
 
     def home(self, node: Node) -> int | None:
         """The number of the area that holds a node; None for what is no operator."""
@@ -115,8 +128,9 @@ class Partition:
         if value in self._outputs:
             return True
         several = len(value.node.types) > 1
-        users = (user for user in self.graph.users[value.node] if self.home(user) not in inside)
-        return any(not several or value in user.args for user in users)
+        place, home = self._position, self._home
+        users = [user for user in self.graph.users[value.node] if user not in place or home[place[user]] not in inside]
+        return any([value in user.args for user in users]) if several else bool(users)
 
     def is_acyclic(self, areas: Collection[Area]) -> bool:
         """True when the areas can merge without closing a cycle."""
@@ -152,7 +166,7 @@ class Partition:
 
     def _settle(self, merged: Area, areas: Collection[Area]) -> None:
         """Puts the merged area in the place of its parts; links that neighbours know are forgotten."""
-        self._order = None
+        self._order = self._kinds = None
         for area in areas:
             del self._areas[area.number]
             if area.number != merged.number:

@@ -8,7 +8,7 @@ Before and after::
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.errors import TypeRuleError, nearest
@@ -64,11 +64,12 @@ class _Expansions:
     def of(self, entry: Expander, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...] | Declined:
         """The results of an operator over ``args`` by others, labelled behind it, or why there are none."""
         key = (entry.name, node.attrs.text, node.types, tuple([_likeness(value, args) for value in args]))
-        if key not in self.known:
+        known = self.known.get(key)
+        if known is None:
             found = _expanded(entry, node, args, Builder(origin=node.name), self.target)
             self.known[key] = node, args, found
             return found
-        first, operands, found = self.known[key]
+        first, operands, found = known
         return (
             found if isinstance(found, Declined) else _moved(found, dict(zip(operands, args, strict=True)), first, node)
         )
@@ -88,7 +89,8 @@ def _moved(results: tuple[Value, ...], replaced: dict[Value, Value], first: Node
         if value not in replaced:
             made = value.node
             label = node.name + made.name[len(first.name) :] if made.name.startswith(first.name) else made.name
-            copy = replace(made, args=tuple([moved(arg) for arg in made.args]), name=label)
+            operands = tuple([moved(arg) for arg in made.args])
+            copy = Node(made.op, operands, made.attrs, made.types, label, made.body, made.data)
             replaced.update(zip(made.outs, copy.outs, strict=True))
         return replaced[value]
 

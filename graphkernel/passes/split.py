@@ -179,8 +179,9 @@ class _Splitter:
     def _cut(self, body: Graph) -> tuple[Graph, _Cut]:
         """The body, perhaps with copies in it, and how it is cut; bodies of one content are looked at once."""
         key = content(body)
-        if key in self._known:
-            return body, self._known[key]
+        known = self._known.get(key)
+        if known is not None:
+            return body, known
         grown, cut = self._grown(body)
         if grown is body:
             self._known[key] = cut
@@ -214,9 +215,10 @@ class _Splitter:
 
     def _known_section(self, body: Graph, section: Section) -> _Cut:
         key = likeness(body, section)
-        if key not in self._known:
-            self._known[key] = self._section(body, section)
-        return self._known[key]
+        known = self._known.get(key)  # a key is all that a section holds, and its hash walks through it
+        if known is None:
+            known = self._known[key] = self._section(body, section)
+        return known
 
     def _section(self, body: Graph, section: Section) -> _Cut:
         """How a section of a body grows."""

@@ -67,7 +67,8 @@ def apply_rules(graph: Graph, table: Table, allowed: Safety, budget: int | None 
             return Trail(graph, tuple(firings), exhausted=True)
         before, (graph, image) = graph, _rewrite(graph, chosen)
         steps = _steps_to_new(before, graph, chosen, image)
-        near = {image[node] for node in waiting}.union(node for node in graph.operators if steps[node] <= farthest)
+        near = {image.get(node, node) for node in waiting}
+        near.update([node for node in graph.operators if steps[node] <= farthest])
         firings.extend(Firing(rule.name, node.name) for node, (rule, _) in chosen.items())
 
 
@@ -124,6 +125,8 @@ def _steps_to_new(
             steps[node] = inf if old in before.users else 0
         elif old not in before.users or _leads_elsewhere(before, old, after, node):
             steps[node] = 0
+        elif old is node:  # and so are its operands
+            steps[node] = 1 + min([steps[arg.node] for arg in node.args], default=inf)
         else:
             pairs = zip(old.args, node.args, strict=True)
             steps[node] = 1 + min([0 if was.node in chosen else steps[arg.node] for was, arg in pairs], default=inf)
@@ -163,15 +166,18 @@ def _duplicates_work(graph: Graph, rule: Rule, found: Match) -> bool:
 
 
 def _rewrite(graph: Graph, chosen: Mapping[Node, Choice]) -> tuple[Graph, Mapping[Node, Node]]:
-    """The graph after the chosen matches, and what became of each other operator."""
+    """The graph after the chosen matches, and what became of each other operator that is not what it was."""
     replaced: dict[Value, Value] = {}
     image: dict[Node, Node] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         made = build(*chosen[node], replaced, Builder(origin=node.name)) if node in chosen else None
+        kept = keep(node, args)
+        if made is None and kept is node:
+            return node.outs
         if made is None:
-            image[node] = keep(node, args)
-        results = image[node].outs if made is None else (made,)
+            image[node] = kept
+        results = kept.outs if made is None else (made,)
         replaced.update(zip(node.outs, results, strict=True))
         return results
 

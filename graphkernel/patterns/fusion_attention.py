@@ -58,7 +58,7 @@ def attention_result(area: Area, limits: Limits) -> Iterable[Area]:
 
 def _products(area: Area) -> tuple[Node, ...]:
     """The products of attentions in an area."""
-    return tuple([node for node in area.opaque() if is_own(node) and is_of_inputs(node)])
+    return tuple([node for node in area.opaque if is_own(node) and is_of_inputs(node)])
 
 
 def _moves(area: Area) -> bool:

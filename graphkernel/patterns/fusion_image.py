@@ -56,8 +56,8 @@ def _is_read_in_place(convolution: Node, link: Link, limits: Limits) -> bool:
 @fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
 def image_parts(area: Area, limits: Limits) -> Iterable[Area]:
     """Convolutions of ours whose results, which nobody else needs, are parts of one image."""
-    joints = [node for node in area.opaque() if not is_own(node)]
-    if [node.op for node in joints] != [CONCAT] or len(area.opaque()) > limits.product_outputs:
+    joints = [node for node in area.opaque if not is_own(node)]
+    if [node.op for node in joints] != [CONCAT] or len(area.opaque) > limits.product_outputs:
         return ()
     makers = [
         link.area for link in area.inputs if link.area.has_one_user and set(link.area.outputs) & set(joints[0].args)

@@ -76,7 +76,7 @@ def _pointwise_producers(area: Area) -> list[Area]:
 @fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def gather_output(area: Area, limits: Limits) -> Iterable[Area]:
     """The first user that works on the gathered elements: pointwise, a sum over other axes, or a scatter of them."""
-    if not _opaque_only(area, GATHERS | {node.op for node in area.opaque() if node.op.element is not None}):
+    if not _opaque_only(area, GATHERS | {node.op for node in area.opaque if node.op.element is not None}):
         return ()
     return [link.area for link in area.users if _takes_gathered(area, link)][:1]
 
@@ -100,7 +100,7 @@ def _keeps_gathered_axes(area: Area, reduction: Node) -> bool:
     """True when a reduction works on the gathered shape and not over the axes along which was gathered."""
     reduced = reduction.args[0].type
     axes = set(axes_of(reduction.attrs.ints("axis", ()), reduced.rank))
-    return all(node.types[0].shape == reduced.shape and axes.isdisjoint(_gathered_axes(node)) for node in area.opaque())
+    return all(node.types[0].shape == reduced.shape and axes.isdisjoint(_gathered_axes(node)) for node in area.opaque)
 
 
 def _gathered_axes(node: Node) -> Collection[int]:
@@ -158,5 +158,5 @@ def injective_output(area: Area, limits: Limits) -> Iterable[Area]:
 
 def _opaque_only(area: Area, ops: frozenset[Operator]) -> bool:
     """True when all that is opaque in the area, and something is, is one of these operators."""
-    found = area.opaque() if area.kind is Kind.OPAQUE else ()
+    found = area.opaque if area.kind is Kind.OPAQUE else ()
     return bool(found) and all(node.op in ops for node in found)

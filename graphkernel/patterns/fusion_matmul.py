@@ -98,7 +98,7 @@ def is_prologue(link: Link, limits: Limits) -> bool:
 
 def product_of(area: Area) -> Node | None:
     """The product of an area whose other operators are pointwise; None when it has none, or another opaque operator."""
-    found = area.opaque() if area.kind is Kind.OPAQUE else ()
+    found = area.opaque if area.kind is Kind.OPAQUE else ()
     return found[0] if len(found) == 1 and found[0].op in PRODUCTS else None
 
 
@@ -140,6 +140,6 @@ def allreduce_fwd(area: Area, limits: Limits) -> Iterable[Area]:
 @fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
 def allreduce_bwd(area: Area, limits: Limits) -> Iterable[Area]:
     """Element-wise users of what was added up over devices."""
-    if all(node.op is not ALL_REDUCE for node in area.opaque()):
+    if all(node.op is not ALL_REDUCE for node in area.opaque):
         return ()
     return [link.area for link in area.users if link.area.kind < Kind.BROADCAST]

@@ -137,6 +137,6 @@ def elemwise_elemany(area: Area, limits: Limits) -> Iterable[Area]:
 
 
 def _makers_of_test(area: Area, greatest: Kind) -> list[Area]:
-    if all(node.op is not ELEM_ANY for node in area.opaque()):
+    if all(node.op is not ELEM_ANY for node in area.opaque):
         return []
     return [link.area for link in area.inputs if link.area.kind <= greatest and link.is_injective]

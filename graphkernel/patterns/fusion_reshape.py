@@ -51,12 +51,12 @@ def transpose(area: Area, limits: Limits) -> Iterable[Area]:
 
 def _is_transposing(area: Area) -> bool:
     """True when all that is opaque in the area are transposes, and all of them alike."""
-    found = area.opaque()
+    found = area.opaque
     return bool(found) and all(node.op is TRANSPOSE and node.attrs == found[0].attrs for node in found)
 
 
 def _is_alike(area: Area, other: Area) -> bool:
-    return _is_transposing(other) and other.opaque()[0].attrs == area.opaque()[0].attrs
+    return _is_transposing(other) and other.opaque[0].attrs == area.opaque[0].attrs
 
 
 def _is_short(link: Link, limits: Limits) -> bool:

@@ -20,7 +20,7 @@ from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 @fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
 def stencil(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the operands of shifted parts, however many need it, what puts them together, and further stencils."""
-    if not area.opaque() or not _fits(area):
+    if not area.opaque or not _fits(area):
         return ()
     return [link.area for link in (*area.inputs, *area.users) if _fits(link.area)]
 

@@ -102,8 +102,16 @@ def _match_node(pattern: Apply, node: Node, bindings: dict[str, Binding]) -> Ite
             return
         bindings = {**bindings, name: node.attrs}
     for args in _orders(node):
-        for found, nodes in _match_all(pattern.args, args, bindings):
-            yield found, nodes | {node}
+        if all(map(_may_be, pattern.args, args)):
+            for found, nodes in _match_all(pattern.args, args, bindings):
+                yield found, nodes | {node}
+
+
+def _may_be(pattern: Term, value: Value) -> bool:
+    """Whether what is on top of a term fits a value: mostly it does not, and there is no need to look further."""
+    if isinstance(pattern, Apply):
+        return value.node.op is pattern.op
+    return not (isinstance(pattern, Variable) and pattern.constant) or value.is_known
 
 
 def _orders(node: Node) -> Iterator[tuple[Value, ...]]:

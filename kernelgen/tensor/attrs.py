@@ -35,8 +35,15 @@ class Attrs(Mapping[str, AttrValue]):
     def __eq__(self, other: object) -> Flag:
         return self.items_ == other.items_ if isinstance(other, Attrs) else NotImplemented
 
-    def __hash__(self) -> Integer:
+    @cached_property
+    def _hash(self) -> Integer:
         return hash(self.items_)
+
+    def __hash__(self) -> Integer:
+        return self._hash  # attributes are in the keys of most tables
+
+    def __reduce__(self) -> tuple[type[Attrs], tuple[tuple[tuple[Text, AttrValue], ...]]]:
+        return Attrs, (self.items_,)  # hashes of texts are another process's own
 
     def __repr__(self) -> Text:
         return f"Attrs({self.items_!r})"

@@ -65,7 +65,7 @@ class DType:
         """True for the real floating point types."""
         return self.category is Category.FLOAT
 
-    @property
+    @cached_property
     def is_opaque(self) -> bool:
         """True for what no kernel holds."""
         return self.category is Category.OPAQUE

@@ -41,7 +41,7 @@ class Node:
     def out(self) -> Value:
         """The only result; ``ValueError`` when there are several."""
         (_,) = self.types
-        return Value(self, 0)
+        return _value((self, 0))
 
     @property
     def outs(self) -> tuple[Value, ...]:
@@ -228,9 +228,9 @@ class Graph:
             if len(results) != len(node.types):
                 raise ValueError(f"{len(results)} values for the {len(node.types)} results of {node.name}")
             for index, new in enumerate(results):
-                if new.node is not node or new.index != index:
-                    changed[Value(node, index)] = new
-        return self.with_outputs(tuple(changed.get(value, value) for value in self.outputs))
+                if new[0] is not node or new[1] != index:
+                    changed[_value((node, index))] = new
+        return self.with_outputs(tuple([changed.get(value, value) for value in self.outputs]))
 
     def with_outputs(self, outputs: tuple[Value, ...]) -> Graph:
         """The same function boundary over other outputs, which keep their names; the same object when they are the same."""

@@ -156,6 +156,11 @@ class TensorType:
         """The names of the symbols in the shape, sorted."""
         return symbols_of(self.shape)
 
+    @cached_property
+    def is_counted(self) -> bool:
+        """True when every dim is a number, and none negative."""
+        return all([isinstance(dim, int) and dim >= 0 for dim in self.shape])
+
     @property
     def is_static(self) -> bool:
         """True when no dim is a symbol."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from kernelgen.errors import TypeRuleError, VerifyError
 from kernelgen.tensor.compare import difference
@@ -17,7 +20,7 @@ from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, No
 from kernelgen.tensor.literals import RESERVED
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.order import broken_order
-from kernelgen.tensor.types import TensorType, dtype
+from kernelgen.tensor.types import Shape, TensorType, dtype
 
 INVARIANTS: dict[str, str] = {
     "G1": "inputs are results of distinct Parameter nodes with distinct names",
@@ -37,6 +40,9 @@ INVARIANTS: dict[str, str] = {
     "G11": "operators that act on other processes are one chain of tokens, each used once; the last is the last output",
 }
 
+
+CARRIED = LEAVES | {FUSED}
+"""The operators whose nodes carry their types: no rule infers them."""
 
 Types = tuple[TensorType, ...]
 Symbols = tuple[str, ...]
@@ -94,14 +100,15 @@ def broken(
     good = checked.nodes.get(known, ())
     nodes = [node for node in graph.nodes if node not in good]
     yield from _inputs(graph)
-    astray = {node for node in nodes if not all([0 <= arg.index < len(arg.node.types) for arg in node.args])}
+    astray = {node for node in nodes for maker, index in node.args if not 0 <= index < len(maker.types)}
     yield from _references(graph, astray)
     for node in nodes:
-        if node not in astray and (wrong := _wrong_types(node, checked)):
+        op = node.op
+        if op not in CARRIED and node not in astray and (wrong := _wrong_types(node, checked)):
             yield "G4", wrong
-        if node.data is not None or node.op is CONSTANT:
+        if op is CONSTANT or node.data is not None:
             yield from _content(node)
-        if node.body is not None or node.op is FUSED:
+        if op is FUSED or node.body is not None:
             yield from _body(node, checked, known)
     yield from _aliases(graph)
     if graph.results and len(graph.results) != len(graph.outputs):
@@ -130,6 +137,8 @@ def _with_bodies(graph: Graph, around: Symbols = ()) -> Iterator[tuple[Graph, Sy
 
 def _known_symbols(graph: Graph, around: Symbols) -> Symbols:
     own = graph.input_symbols
+    if not (around or graph.derived or graph.defined_symbols):
+        return own
     known = {*own, *around, *graph.defined_symbols, *(entry.name for entry in graph.derived)}
     return tuple(sorted(known)) if len(known) > len(own) else own
 
@@ -162,8 +171,6 @@ def _reference(value: Value, place: str) -> str:
 
 def _wrong_types(node: Node, checked: Checked) -> str:
     """What is wrong with the result types of an operator, empty where nothing is."""
-    if node.op in LEAVES or node.op is FUSED:
-        return ""
     try:
         inferred = checked.rule_of(node)
     except TypeRuleError as error:
@@ -178,8 +185,13 @@ def _content(node: Node) -> Iterator[tuple[str, str]]:
         yield "G5", f"{node.op.name} {node.name} {'has' if node.data is not None else 'lacks'} content"
     elif node.data is not None and (form := node.data.form) is not None:
         shape, of = form
-        if (TensorType(shape, dtype(of), node.types[0].layout),) != node.types:
+        if not (len(node.types) == 1 and _is_form(node.types[0], shape, of)):
             yield "G5", f"constant {node.name}: {_text(node.types)} has content {of}{list(shape)}"
+
+
+def _is_form(type_: TensorType, shape: Shape, of: np.dtype[Any]) -> bool:
+    """Whether an array of this shape and data type is the content of a constant of a type; few are opaque."""
+    return type_.shape == shape and type_.dtype.numpy == of and not (type_.dtype.is_opaque and type_.dtype != dtype(of))
 
 
 def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, str]]:
@@ -229,11 +241,10 @@ def _kernel_names(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _symbols(nodes: Sequence[Node], known: Collection[str]) -> Iterator[tuple[str, str]]:
-    types = dict.fromkeys([type_ for node in nodes for type_ in node.types])  # nodes have few distinct ones
-    wrong = {type_: found for type_ in types if (found := _wrong_extents(type_, known))}
-    for node in nodes if wrong else ():
-        for found in filter(None, map(wrong.get, node.types)):
-            yield "G9", f"{node.name}: {found}"
+    for node in nodes:
+        for type_ in node.types:
+            if not type_.is_counted and (found := _wrong_extents(type_, known)):
+                yield "G9", f"{node.name}: {found}"
 
 
 def _wrong_extents(type_: TensorType, known: Collection[str]) -> str:

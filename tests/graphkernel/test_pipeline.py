@@ -332,3 +332,9 @@ def test_catalogues_are_values() -> None:
 def test_a_pass_that_nothing_is_called_like_is_found_by_a_word_of_it() -> None:
     with pytest.raises(OptionError, match=r"not valid! \(did you mean 'split\.\w+'\?\)"):
         steps_for(Options(disable_pass=("stage3.split",)))
+
+
+def test_the_steps_of_this_project_are_made_once() -> None:
+    first, second = steps_for(Options()), steps_for(Options())
+    assert all(one is other for one, other in zip(first, second, strict=True) if one.enabled)
+    assert all(step.stage_number == STAGES.index(step.stage) for step in first if step.stage in STAGES)

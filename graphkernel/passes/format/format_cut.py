@@ -31,6 +31,8 @@ def best_formats(region: Region, kind: FormatKind, present: Choice) -> Choice:
     ``present`` ones.
     """
     best: dict[Value, Format] = {value: present[value] for value in region.readers}
+    if not region.free:
+        return best
     formats = tuple(
         dict.fromkeys([*best.values(), *(reader.format for found in region.readers.values() for reader in found)])
     )

@@ -178,9 +178,9 @@ def is_flexible(kind: FormatKind, node: Node) -> bool:
     """True for an element-wise operator whose result may have another format if its operands have."""
     if node.op.kind is not Kind.ELEMWISE or node.op.composite or len(node.types) != 1:
         return False
-    if set(node.attrs) - AXIS_FREE or node.out.type.size == 1:
+    if (node.attrs.items_ and set(node.attrs) - AXIS_FREE) or node.types[0].size == 1:
         return False
-    parts = [kind.takes_part(arg.type, node.out.type) for arg in node.args]
+    parts = [kind.takes_part(arg.type, node.types[0]) for arg in node.args]
     return False not in parts and True in parts
 
 
@@ -188,7 +188,7 @@ def is_part(kind: FormatKind, node: Node, operand: Value) -> bool:
     """True when a flexible operator, ``node``, needs the ``operand`` (by its place) in its own format, of this
     ``kind``.
     """
-    return kind.takes_part(operand.type, node.out.type) is True
+    return kind.takes_part(operand.type, node.types[0]) is True
 
 
 def _axes(order: Format) -> tuple[int, ...]:

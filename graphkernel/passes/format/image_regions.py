@@ -30,13 +30,15 @@ def image_regions(graph: Graph) -> tuple[ImageRegion, ...]:
     """The regions of a graph that hold a convolution, in its order."""
     forms = _forms(graph)
     groups: DisjointSets[Value] = DisjointSets()
+    firsts: list[Value] = []
     for node in forms:
         first, *others = _joined(node, forms)
+        firsts.append(first)
         for value in others:
             groups.join(value, first)
     members: dict[Value, dict[Node, Form]] = {}
-    for node, form in forms.items():
-        members.setdefault(groups.of(_joined(node, forms)[0]), {})[node] = form
+    for (node, form), first in zip(forms.items(), firsts, strict=True):
+        members.setdefault(groups.of(first), {})[node] = form
     found = (own for own in members.values() if any(node.op in CONVOLVED for node in own))
     return tuple(ImageRegion(own, _borders(graph, own)) for own in found)
 

@@ -42,6 +42,8 @@ class _Weights(NamedTuple):
 def quotients_behind_products(graph: Graph, context: Context) -> Graph:
     """Moves the division of a softmax behind the product of an attention that alone reads it."""
     attentions = attention_products(graph)
+    if not attentions:
+        return graph
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         if node not in attentions or not _is_read_alone(graph, node.args[0]):

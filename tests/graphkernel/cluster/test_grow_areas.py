@@ -203,3 +203,27 @@ def test_a_pattern_is_asked_about_areas_of_its_kinds_only() -> None:
 
     grow(trace(lambda x: ops.reduce_sum(ops.exp(x), axis=1), spec((4, 8))), (sums,), LIMITS)
     assert asked == [Kind.REDUCE]
+
+
+def test_nobody_is_asked_about_an_area_that_is_alone_or_of_other_kinds() -> None:
+    asked: list[tuple[str, int]] = []
+
+    @fusion(Direction.FORWARD)
+    def of_all(area, limits):
+        """All producers."""
+        asked.append(("of_all", len(area.nodes)))
+        return [link.area for link in area.inputs]
+
+    @fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+    def of_opaque(area, limits):
+        """Nothing."""
+        asked.append(("of_opaque", len(area.nodes)))
+        return []
+
+    areas, _ = grown(trace(lambda x: ops.neg(ops.exp(x)), spec((4, 8))), of_opaque, of_all)
+    assert areas == [["Exp", "Neg"]]
+    assert ("of_opaque", 1) not in asked
+    assert ("of_all", 2) in asked, "the loop that merged them looks for more"
+    asked.clear()
+    assert grown(trace(ops.exp, spec((4, 8))), of_all)[0] == [["Exp"]]
+    assert not asked

@@ -1,12 +1,14 @@
 """Graphs, values and the builder."""
 
 import pickle
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
+import pytest
 
 from graphkernel.ops import OPS
 from kernelgen.tensor.graph import Builder, Graph, keep
-from kernelgen.tensor.types import TensorType, dtype, parse_type, sym
+from kernelgen.tensor.types import Attrs, TensorType, dtype, parse_type, sym
 
 
 def small() -> Graph:
@@ -72,3 +74,16 @@ def test_a_result_of_its_operands_type_shares_it() -> None:
     row, matrix = (builder.parameter(f"p{len(shape)}", TensorType(shape, dtype("f32"))) for shape in ((3,), (2, 3)))
     assert builder.emit(OPS["Add"], row, matrix).type is matrix.type
     assert builder.emit(OPS["Less"], row, matrix).type == TensorType((2, 3), dtype("bool"))
+
+
+def test_attributes_are_pickled_without_their_hash() -> None:
+    given = Attrs.of(axis=(0, 1), mode="sum")
+    assert hash(given) == hash(Attrs.of(mode="sum", axis=[0, 1]))
+    assert set(vars(pickle.loads(pickle.dumps(given)))) == {"items_"}, "hashes of texts are another process's own"
+
+
+def test_nodes_cannot_be_changed() -> None:
+    node = Builder().parameter("x", TensorType((4,), dtype("float32"))).node
+    with pytest.raises(FrozenInstanceError):
+        node.name = "y"  # type: ignore[misc]
+    assert replace(node, name="y").name == "y"
