@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 
 from graphkernel.conditions import PACKETS, RECOMPUTES, by_name, dvm, flag, level, not_dvm, on
 from graphkernel.declarations import Catalogue, builtin_catalogue
@@ -205,7 +205,7 @@ def steps_for(options: Options, catalogue: Catalogue | None = None) -> tuple[Ste
     the catalogue that say their own place are put there.
     """
     declared = catalogue or builtin_catalogue()
-    steps = _placed(_own_steps(), declared.passes)
+    steps = _placed(_own_steps(PIPELINE), declared.passes)
     _check_names(options, steps)
     _check_lists(options, declared)
     named = [step.pass_.name for step in steps if step.stage == FUSION_GROUP_STAGE and _fits(step, options)]
@@ -271,10 +271,10 @@ def _no_effect(meant: Iterable[Step], options: Options) -> str:
     return "disable_pass names it too, and wins" if beaten else "What it names is on without it"
 
 
-@cache
-def _own_steps() -> tuple[Step, ...]:
-    """The table of this project, the same for every graph."""
-    return _numbered(_with_idle(PIPELINE))
+@lru_cache(maxsize=2)
+def _own_steps(table: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps of a ``table``, which is the same for every graph, with their numbers."""
+    return _numbered(_with_idle(table))
 
 
 def _with_idle(steps: Iterable[Step]) -> Iterator[Step]:
