@@ -20,6 +20,31 @@ from __future__ import annotations
 from kernelgen.native.session import HEADER_FIELDS, MOST_EXTENTS, TENSOR_FIELDS
 from kernelgen.native.wrapper import SESSION
 
+_HEADER = (
+    ("create", "ptr"),
+    ("run", "ptr"),
+    ("release", "ptr"),
+    ("memory", "ptr"),
+    ("session", "ptr"),
+    ("input.names", "ptr"),
+    ("inputs", "i64"),
+    ("output.names", "ptr"),
+    ("outputs", "i64"),
+    ("count", "i64"),
+    ("describing", "ptr"),
+    ("element.of", "ptr"),
+    ("rank.of", "ptr"),
+    ("extents.of", "ptr"),
+    ("release.info", "ptr"),
+    ("data.of", "ptr"),
+)
+"""What the fields of the header are called here, in their order, and what they are."""
+
+_LOADED = "\n".join(
+    f"  %f{field} = getelementptr i64, ptr %record, i64 {field}\n  %{name} = load {kind}, ptr %f{field}"
+    for field, (name, kind) in enumerate(_HEADER)
+)
+
 TEXT = f"""
 define void @{SESSION}(ptr %arguments, ptr %sizes) {{
 entry:
@@ -28,37 +53,7 @@ entry:
   %failure = load ptr, ptr %s1
   %s2 = getelementptr i64, ptr %sizes, i64 2
   %number = load i64, ptr %s2
-  %create = load ptr, ptr %record
-  %f1 = getelementptr i64, ptr %record, i64 1
-  %run = load ptr, ptr %f1
-  %f2 = getelementptr i64, ptr %record, i64 2
-  %release = load ptr, ptr %f2
-  %f3 = getelementptr i64, ptr %record, i64 3
-  %memory = load ptr, ptr %f3
-  %f4 = getelementptr i64, ptr %record, i64 4
-  %session = load ptr, ptr %f4
-  %f5 = getelementptr i64, ptr %record, i64 5
-  %input.names = load ptr, ptr %f5
-  %f6 = getelementptr i64, ptr %record, i64 6
-  %inputs = load i64, ptr %f6
-  %f7 = getelementptr i64, ptr %record, i64 7
-  %output.names = load ptr, ptr %f7
-  %f8 = getelementptr i64, ptr %record, i64 8
-  %outputs = load i64, ptr %f8
-  %f9 = getelementptr i64, ptr %record, i64 9
-  %count = load i64, ptr %f9
-  %f10 = getelementptr i64, ptr %record, i64 10
-  %describing = load ptr, ptr %f10
-  %f11 = getelementptr i64, ptr %record, i64 11
-  %element.of = load ptr, ptr %f11
-  %f12 = getelementptr i64, ptr %record, i64 12
-  %rank.of = load ptr, ptr %f12
-  %f13 = getelementptr i64, ptr %record, i64 13
-  %extents.of = load ptr, ptr %f13
-  %f14 = getelementptr i64, ptr %record, i64 14
-  %release.info = load ptr, ptr %f14
-  %f15 = getelementptr i64, ptr %record, i64 15
-  %data.of = load ptr, ptr %f15
+{_LOADED}
   %description = alloca ptr
   %values = getelementptr i64, ptr %record, i64 {HEADER_FIELDS}
   %told = getelementptr i64, ptr %values, i64 %count
