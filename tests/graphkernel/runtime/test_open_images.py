@@ -42,7 +42,7 @@ def fast_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convolution_cost, "OPEN_PLANES", 1e9)
 
 
-def network(*layers: onnx.NodeProto, weights: dict[str, np.ndarray], dims: tuple[object, ...]) -> onnx.ModelProto:
+def network(*layers: onnx.NodeProto, weights: dict[str, np.ndarray], dims: tuple[str | int, ...]) -> onnx.ModelProto:
     """Layers on ``x`` that end in ``y``."""
     graph = helper.make_graph(
         list(layers), "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
@@ -53,7 +53,7 @@ def network(*layers: onnx.NodeProto, weights: dict[str, np.ndarray], dims: tuple
 
 
 def convolved(
-    kind: str, first: int = CHANNELS, dims: tuple[object, ...] = ("n", CHANNELS, "h", "w")
+    kind: str, first: int = CHANNELS, dims: tuple[str | int, ...] = ("n", CHANNELS, "h", "w")
 ) -> onnx.ModelProto:
     """A convolution with a bias and an activation, of points of ``first`` channels in front, and points behind it."""
     group, side, stride, pad = CONVOLUTIONS[kind]

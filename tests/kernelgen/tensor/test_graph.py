@@ -85,5 +85,5 @@ def test_attributes_are_pickled_without_their_hash() -> None:
 def test_nodes_cannot_be_changed() -> None:
     node = Builder().parameter("x", TensorType((4,), dtype("float32"))).node
     with pytest.raises(FrozenInstanceError):
-        node.name = "y"  # type: ignore[misc]
+        node.name = "y"  # pyright: ignore[reportAttributeAccessIssue]
     assert replace(node, name="y").name == "y"
