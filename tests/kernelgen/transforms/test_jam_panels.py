@@ -98,8 +98,8 @@ def test_each_stream_is_asked_for_line_by_line() -> None:
 
 
 def test_streams_of_halves_are_whole_lines() -> None:
-    given = [("float32", (1, 96)), ("float16", (1, 96, 256))]
-    kernel = made(one("StoredMatMul", given, [("float32", (1, 256))]))
+    desc = one("StoredMatMul", [("float32", (1, 96)), ("float16", (1, 96, 256))], [("float32", (1, 256))])
+    kernel = made(desc)
     assert kernel.nest.preparation is not None
     (panel,) = [each for each in kernel.nest.preparation.buffers if each.space is Space.OUTPUT]
     assert panel.shape == (2, STREAMS // 2, 96, 2 * LANES)
