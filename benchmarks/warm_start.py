@@ -17,11 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
-import numpy as np
-
 from benchmarks.child import told_by
 from benchmarks.machine import describe
-from benchmarks.models.draw import accepted
+from benchmarks.models.children import draw
 from graphkernel.report.table import print_table
 
 PROGRAM = """
@@ -58,14 +56,18 @@ Times = dict[str, dict[str, dict[str, float]]]
 
 
 def warm_start(model: Path, rounds: int) -> Times:
-    """Median milliseconds by way, by ``ready`` and ``first``, by clock."""
+    """Median milliseconds by way, by ``ready`` and ``first``, by clock.
+
+    Raises ``ValueError`` where onnxruntime takes no inputs that were tried.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        inputs, package = Path(folder, "inputs.npz"), Path(folder, "model.gkx")
+        inputs, package = Path(folder, "inputs0.npz"), Path(folder, "model.gkx")
         environment = {
             "GRAPHKERNEL_CACHE_DIR": str(Path(folder, "cache")),
             "PYTHONPYCACHEPREFIX": str(Path(folder, "compiled")),  # what is installed has its bytecode beside it
         }
-        np.savez(inputs, **_inputs(model, Path(folder)))  # pyright: ignore[reportArgumentType]  # numpy's keywords take any array
+        if refused := draw(model, folder):
+            raise ValueError(f"{model}: onnxruntime {refused}")
         build = f"import graphkernel as gk; gk.compile(gk.load({str(model)!r})).save({str(package)!r})"
         told_by(["-c", build], environment)
         runs: dict[str, list[dict[str, list[float]]]] = {way: [] for way in WAYS}
@@ -82,14 +84,6 @@ def warm_start(model: Path, rounds: int) -> Times:
         }
         for way, found in runs.items()
     }
-
-
-def _inputs(model: Path, folder: Path) -> dict[str, np.ndarray]:
-    import onnxruntime
-
-    onnxruntime.set_default_logger_severity(4)
-    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-    return accepted(session, 0, folder / "tried")[0]
 
 
 def rows(name: str, times: Times) -> list[tuple[object, ...]]:

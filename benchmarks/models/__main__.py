@@ -15,11 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.child import ChildError, told_by
 from benchmarks.machine import describe
+from benchmarks.models.children import child, draw
 from benchmarks.models.judge import verdict
-
-MOST_FATAL = 20
 
 
 def main() -> None:
@@ -47,32 +45,18 @@ def main() -> None:
 def contest(path: Path) -> dict[str, Any]:
     """The record of one model."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as cache:
-        drawn = _child("draw", path, folder, cache)
-        for _ in range(MOST_FATAL):  # inputs that end onnxruntime's process are noted there, and left out
-            if isinstance(drawn, str) and drawn.startswith("exit status -"):
-                drawn = _child("draw", path, folder, cache)
-        sets = len(list(Path(folder).glob("inputs*.npz")))
-        if isinstance(drawn, str) or not sets:
-            return {
-                "bytes": path.stat().st_size,
-                "onnxruntime": drawn if isinstance(drawn, str) else "takes no inputs that were tried",
-            }
-        theirs, runs, judged = _child("onnxruntime", path, folder, cache), dict[str, Any](), list[dict[str, Any]]()
+        refused = draw(path, folder)
+        if refused:
+            return {"bytes": path.stat().st_size, "onnxruntime": refused}
+        environment, sets = {"GRAPHKERNEL_CACHE_DIR": cache}, len(list(Path(folder).glob("inputs*.npz")))
+        theirs = child("onnxruntime", path, folder, environment)
+        runs, judged = dict[str, Any](), list[dict[str, Any]]()
         for side in ("cold", "warm"):  # what is compiled, then what the cache gives back: each is held to the results
-            runs[side] = _child("graphkernel", path, folder, cache)
+            runs[side] = child("graphkernel", path, folder, environment)
             judged += [verdict(Path(folder))] if isinstance(runs[side], dict) else []
         both = len(judged) == len(runs)
         worst = max(judged, key=lambda each: (len(each["wrong"]), each["apart"])) if both else {}
         return {"bytes": path.stat().st_size, "sets": sets, "onnxruntime": theirs, **runs, **worst}
-
-
-def _child(side: str, path: Path, folder: str, cache: str) -> dict[str, Any] | str:
-    """What a process of its own printed; its last line of error where it fails."""
-    command = ["-m", "benchmarks.models.contestant", side, str(path), folder]
-    try:
-        return told_by(command, {"GRAPHKERNEL_CACHE_DIR": cache})
-    except ChildError as error:
-        return str(error)
 
 
 def is_good(found: dict[str, Any]) -> bool:

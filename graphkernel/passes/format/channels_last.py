@@ -14,7 +14,8 @@ from graphkernel.passes.format.format_kinds import AXIS_FREE
 from graphkernel.passes.format.layouts import FLOAT, IMAGE, Form, inverse, is_image, is_pixel, moved, order
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Kind, Operator
-from kernelgen.tensor.operators.elemwise import MUL
+from kernelgen.tensor.operators.creation import EXTENT
+from kernelgen.tensor.operators.elemwise import DIV, MINIMUM, MUL
 from kernelgen.tensor.operators.nn import AVG_POOL, BYTE_SUMS, MAX_POOL, NHWC, is_nhwc
 from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
@@ -119,7 +120,8 @@ def _pooled(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value,
     kind = Attrs.of(pool_type=POOLINGS[node.op], kernel_size=size, strides=stride)
     if len(_extents(node.args[0])) < 2:
         places = {"data_layout": NHWC, "places": node.out.type.shape[2:], OWN_KERNEL: True}
-        return builder.node(POOL2D, args, kind.with_(pad=(top, left, 0, 0), **places), node.name).outs
+        pooled = builder.node(POOL2D, args, kind.with_(pad=(top, left, 0, 0), **places), node.name).out
+        return (_of_what_is_there(pooled, node, builder) if node.op is AVG_POOL else pooled,)
     sizes = zip((top, left), size, stride, _extents(node.args[0]), _extents(node.out), strict=True)
     after = (max(0, (count - 1) * step + side - extent - before) for before, side, step, extent, count in sizes)
     attrs = kind.with_(pad=(top, left, *after))
@@ -127,6 +129,17 @@ def _pooled(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value,
     pooled = builder.node(POOL2D, args, last, node.name).out
     share = _share(node, attrs) if node.op is AVG_POOL else None
     return (pooled,) if share is None else (builder.emit(MUL, pooled, builder.constant(share)),)
+
+
+def _of_what_is_there(mean: Value, node: Node, builder: Builder) -> Value:
+    """``mean * size / min(extent, size)``: a window longer than the image by less than a stride still has its place."""
+    size, stride = node.attrs.ints("kernel_size"), node.attrs.ints("stride", (1, 1))
+    for extent, side, step in zip(node.args[0].type.shape[2:], size, stride, strict=True):
+        if step > 1 and not (isinstance(extent, int) and extent >= side):
+            whole = builder.constant(np.float32(side))
+            there = builder.emit(MINIMUM, builder.emit(EXTENT, value=extent, dst_type=FLOAT.name), whole)
+            mean = builder.emit(MUL, mean, builder.emit(DIV, whole, there))
+    return mean
 
 
 def _share(node: Node, attrs: Attrs) -> np.ndarray | None:

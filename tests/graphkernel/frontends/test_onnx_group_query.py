@@ -81,3 +81,13 @@ def test_a_text_shorter_than_its_operand_keeps_no_more_than_it_has() -> None:
     np.testing.assert_array_equal(keys[:, :, :5], arrays["past_k"][:, :, :5])
     np.testing.assert_array_equal(keys[:, :, 5], arrays["k"].reshape(1, SHARED, SIZE))
     assert not keys[:, :, 6:].any()
+
+
+def test_queries_that_see_all_keys_are_left_to_onnxruntime() -> None:
+    model, arrays = made(7, 0, [6, 6], 7, False, causal=0)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    wanted = np.asarray(session.run(None, arrays)[0])
+    exe = gk.compile(import_onnx(model))
+    assert [node.op.name for node in exe.graph.operators] == ["Onnx"]
+    (found, *_) = exe(*(arrays[key] for key in exe.graph.input_names))
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)

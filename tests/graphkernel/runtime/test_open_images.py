@@ -105,6 +105,21 @@ def test_pools_of_open_images_are_kernels(kind: str) -> None:
     assert agrees(model, *of_channels(CHANNELS)).report.host == ()
 
 
+@pytest.mark.usefixtures("fast_kernels")
+@pytest.mark.parametrize("side", [2, 3])
+@pytest.mark.parametrize("operator", ["AveragePool", "MaxPool"])
+def test_a_window_longer_than_the_image_by_less_than_a_stride_has_a_place(operator: str, side: int) -> None:
+    layers = (
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node(operator, ["c"], ["d"], kernel_shape=[3, side], strides=[3, side]),
+        helper.make_node("Conv", ["d", "w"], ["y"]),
+    )
+    weights = {"w": np.random.default_rng(0).standard_normal((CHANNELS, CHANNELS, 1, 1))}
+    model = network(*layers, weights=weights, dims=("n", CHANNELS, "h", "w"))
+    sizes = ((height, width) for height in range(1, 7) for width in range(1, 5))
+    assert agrees(model, *((2, CHANNELS, *size) for size in sizes)).report.host == ()
+
+
 @pytest.mark.parametrize("kind", CONVOLUTIONS)
 def test_with_the_library_they_mean_the_same(kind: str) -> None:
     model = convolved(kind)

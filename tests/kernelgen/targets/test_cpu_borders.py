@@ -65,30 +65,3 @@ def test_other_places_are_gathered(place: Index) -> None:
     x, y = buffer("x", 3, 100), output("y", 3, 64)
     nest = Nest("other", (), (x, y), block(rows(loop(J, 64, Store(y, (I, J), Load(x, (I, place)))))))
     assert "masked.gather" in emit_for(nest, AVX2)
-
-
-# ---------------------------------------------------------------- every other element
-
-
-def halved(columns: int, start: int, type_: DType = FLOAT32) -> Nest:
-    """``y[i, j] = x[i, 2 j + start]``."""
-    x, y = buffer("x", 3, 2 * columns - 1 + start, dtype=type_), output("y", 3, columns, dtype=type_)
-    place = ix.add(ix.multiply(J, Num(2)), Num(start))
-    return Nest("halved", (), (x, y), block(rows(loop(J, columns, Store(y, (I, J), Load(x, (I, place)))))))
-
-
-@pytest.mark.parametrize("type_", [FLOAT32, FLOAT16, INT64], ids=str)
-@pytest.mark.parametrize("start", [0, 1])
-@pytest.mark.parametrize("columns", [1, 8, 15, 16, 17, 48, 100])
-def test_every_other_element(columns: int, start: int, type_: DType) -> None:
-    x = np.arange(3 * (2 * columns - 1 + start)).reshape(3, -1).astype(type_.numpy)
-    y = np.empty((3, columns), type_.numpy)
-    run(halved(columns, start, type_), x, y)
-    np.testing.assert_array_equal(y, x[:, start::2])
-
-
-def test_every_other_element_is_shuffled_from_loads_that_end_with_the_last_one() -> None:
-    """The last elements may lie at the end of a page: 8 lanes take 15 elements, 0 to 7 and 7 to 14."""
-    source = emit_for(halved(64, 0), AVX2)
-    assert "masked.gather" not in source
-    assert "i32 0, i32 2, i32 4, i32 6, i32 9, i32 11, i32 13, i32 15" in source

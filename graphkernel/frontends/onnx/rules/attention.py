@@ -37,6 +37,15 @@ class _Heads:
         return shape_of(self.query)[0], shape_of(self.query)[2], shape_of(self.key)[2]
 
 
+@dataclass(frozen=True)
+class Seen:
+    """Which keys a query sees: those ``allowed`` (None: all), and so many before and behind its own place (-1: all)."""
+
+    allowed: Operand = None
+    left: int = -1
+    right: int = -1
+
+
 @onnx_op("Attention")
 def attention(call: OnnxCall) -> Results:
     """Heads apart, or side by side; several heads of queries may share one of keys and values."""
@@ -50,10 +59,13 @@ def attention(call: OnnxCall) -> Results:
     parts = [each if len(shape_of(each)) == 4 else apart(each, count) for each, count in given]
     heads = _with_kept(parts, past_key, past_value)
     shared = _Heads(heads.query, *(for_each_query(each, heads.query) for each in (heads.key, heads.value)))
-    added = mask
-    if mask is not None and dtype(mask.dtype).name == "bool":
-        added = ops.select(mask, np.asarray(0, np.float32), np.asarray(-np.inf, np.float32))
-    found = _attended(call, shared, None, added, is_causal=bool(call.attribute("is_causal", 0)))
+    is_choice = mask is not None and dtype(mask.dtype).name == "bool"
+    seen = Seen(
+        allowed=mask if is_choice else None,
+        left=call.attribute("left_window_size", -1),
+        right=0 if call.attribute("is_causal", 0) else call.attribute("right_window_size", -1),
+    )
+    found = _attended(call, shared, None, None if is_choice else mask, seen)
     result = apart(found, known_extent(shape_of(heads.query)[1])) if len(shape_of(query)) == 4 else found
     return [result, heads.key, heads.value][: call.results]
 
@@ -81,7 +93,7 @@ def joined_attention(call: OnnxCall) -> Results:
     parts = [apart(part, call.attribute("num_heads")) for part in ops.split(product, sizes, axis=2)]
     kept = (None, None) if past is None else (ops.gather(past, np.asarray(k), axis=0) for k in range(2))
     heads = _with_kept(parts, *kept)
-    result = _attended(call, heads, mask, added, is_causal=bool(call.attribute("unidirectional", 0)))
+    result = _attended(call, heads, mask, added, _unidirectional(call))
     if isinstance(result, Declined) or call.results < 2:
         return result
     return [result, ops.concat([ops.expand_dims(each, 0) for each in (heads.key, heads.value)], axis=0)]
@@ -103,7 +115,7 @@ def multi_head_attention(call: OnnxCall) -> Results:
         given = [ops.add(each, part) for each, part in zip(given, ops.split(bias, sizes, axis=0), strict=True)]
     parts = [each if len(shape_of(each)) == 4 else apart(each, heads) for each in given]
     found = _with_kept(parts, past_key, past_value)
-    result = _attended(call, found, mask, added, is_causal=bool(call.attribute("unidirectional", 0)))
+    result = _attended(call, found, mask, added, _unidirectional(call))
     return result if isinstance(result, Declined) else [result, found.key, found.value][: call.results]
 
 
@@ -129,8 +141,8 @@ def _with_kept(parts: list[Any], keys: Operand, values: Operand) -> _Heads:
     return _Heads(query, key, value, shape_of(keys)[2])
 
 
-def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand, is_causal: bool) -> Any:  # or Declined
-    """The softmax of scaled and masked scores times values, heads side by side."""
+def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand, seen: Seen) -> Any:  # or Declined
+    """The softmax of scaled and masked scores times values, heads side by side; 0 for a query that sees no allowed key."""
     batch, rows, _ = heads.shape
     scale = call.attribute("scale", 0.0) or 1 / sqrt(known_extent(shape_of(heads.query)[3]))
     scores = ops.mul(ops.matmul(heads.query, heads.key, transpose_b=True), scale)
@@ -140,12 +152,18 @@ def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand, is_c
             return Declined("a mask of another form")
         filler = float(call.attribute("mask_filter_value", -10000.0))
         scores = ops.add(scores, ops.select(is_there, np.asarray(0, np.float32), np.asarray(filler, np.float32)))
+    if seen.allowed is not None:
+        added = ops.select(seen.allowed, np.asarray(0, np.float32), np.asarray(-np.inf, np.float32))
     scores = scores if added is None else ops.add(scores, added)
-    if is_causal:
-        scores = ops.select(_causal(call, heads), scores, np.asarray(LOWEST, np.float32))
-    result = ops.transpose(ops.matmul(ops.softmax(scores, axis=-1), heads.value), HEADS_FIRST)
+    near = _near(call, heads, seen)
+    if near is not None:
+        scores = ops.select(near, scores, np.asarray(LOWEST, np.float32))
+    found = ops.matmul(ops.softmax(scores, axis=-1), heads.value)
+    if seen.allowed is not None:
+        keys = seen.allowed if near is None else ops.logical_and(seen.allowed, near)
+        found = ops.select(ops.reduce_any(keys, axis=-1, keep_dims=True), found, np.asarray(0, np.float32))
     _, count, _, size = shape_of(heads.value)
-    return ops.reshape(result, (batch, rows, count * size))
+    return ops.reshape(ops.transpose(found, HEADS_FIRST), (batch, rows, count * size))
 
 
 def _is_there(call: OnnxCall, heads: _Heads, mask: Operand) -> Any:  # a Tensor or array; None for other forms
@@ -160,11 +178,23 @@ def _is_there(call: OnnxCall, heads: _Heads, mask: Operand) -> Any:  # a Tensor 
     return ops.greater(ops.reshape(mask, wanted[len(shape)]), 0)
 
 
-def _causal(call: OnnxCall, heads: _Heads) -> Any:  # a Tensor or array
-    """Where a key is not behind its query."""
+def _unidirectional(call: OnnxCall) -> Seen:
+    return Seen(right=0 if call.attribute("unidirectional", 0) else -1)
+
+
+def _near(call: OnnxCall, heads: _Heads, seen: Seen) -> Any:  # a Tensor or array; None where all keys are
+    """Where a key is neither too far before its query nor too far behind it."""
     _, rows, keys = heads.shape
-    own = ops.add(positions(call, rows), call.extent(heads.before))
-    return ops.less_equal(positions(call, keys), ops.expand_dims(own, 1))
+    places = positions(call, keys)
+
+    def moved(by: int) -> Any:
+        return ops.expand_dims(ops.add(positions(call, rows), call.extent(heads.before + by)), 1)
+
+    first = ops.greater_equal(places, moved(-seen.left)) if seen.left >= 0 else None
+    last = ops.less_equal(places, moved(seen.right)) if seen.right >= 0 else None
+    if first is None or last is None:
+        return last if first is None else first
+    return ops.logical_and(first, last)
 
 
 @onnx_op("RotaryEmbedding")

@@ -36,10 +36,13 @@ INDEX = "int64"
 def group_query_attention(call: OnnxCall) -> Results:
     """Queries, keys and values apart or in one operand, each with heads side by side; what is kept has heads before rows."""
     total = call.dims(TOTAL)
-    own = [call.attribute(name, 0) for name in ("smooth_softmax", "qk_output")]
+    more = [call.attribute(name, 0) for name in ("smooth_softmax", "qk_output", "sliding_window_cache")]
     kinds = [call.attribute(name, "NONE") for name in ("k_quant_type", "v_quant_type")]
-    if total is None or any(own) or call.has(SINK) or call.results > 3 or kinds != ["NONE"] * 2:
-        return Declined("an unknown length of what is kept, a sink, quantized keys, or weights as a result")
+    has_more = any(map(call.has, range(SINK, len(call.operands))))  # a sink, scales, norms of heads, lengths of queries
+    if total is None or any(more) or has_more or call.results > 3 or kinds != ["NONE"] * 2:
+        return Declined("an unknown length of what is kept, a window of it, a sink, norms, quantized keys, or weights")
+    if not call.attribute("causal", 1):
+        return Declined("a query that sees keys behind it")
     query, key, value = _parts(call)
     batch, _, rows, _ = shape_of(query)
     lengths = ops.cast(ops.reshape(call.tensor(LENGTHS), (batch, 1)), dtype(INDEX))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from kernelgen.nest import nodes as n
 from kernelgen.nest.index import stride
 from kernelgen.nest.walk import loads_of, statements
-from kernelgen.targets.cpu.loops.varying import invariant_parts
-from kernelgen.targets.cpu.statements import access
+from kernelgen.targets.cpu.loops.varying import invariant_parts, unconditional
+from kernelgen.targets.cpu.statements import access, strided
 from kernelgen.targets.cpu.statements.expressions import expression
 from kernelgen.targets.cpu.text.scope import Frame, Known
 from kernelgen.targets.cpu.text.values import Value
@@ -22,7 +22,15 @@ def known_before(frame: Frame, loop: n.For, lanes: int) -> Known:
     for expr in invariant_parts(loop):
         if expr not in values:
             values[expr] = expression(frame, expr).splat(lanes)
-    return Known(values, _row_pointers(frame, loop))
+    return Known(values, _row_pointers(frame, loop), strided.by_line(_apart(loop)))
+
+
+def _apart(loop: n.For) -> Iterator[tuple[str, n.Index]]:
+    """What every iteration loads that is a few elements behind what the one before loads."""
+    for load in (load for statement in unconditional(loop.body) for load in loads_of(statement)):
+        flat = access.flat_index(load.buffer, load.index)
+        if 1 < abs(stride(flat, loop.var) or 0) <= strided.FARTHEST:
+            yield load.buffer.name, flat
 
 
 def _row_pointers(frame: Frame, loop: n.For) -> dict[tuple[str, n.Index], str]:

@@ -14,7 +14,7 @@ def invariant_parts(loop: n.For) -> list[n.Expr]:
     """The largest expressions that every iteration computes and that are the same in all: worth computing before the loop."""
     bindings = frozenset(s.name for s in statements(loop.body) if isinstance(s, n.Let))
     varying = _Varying(loop.var, bindings, _written(loop))
-    roots = (root for statement in _unconditional(loop.body) for root in expressions_of(statement))
+    roots = (root for statement in unconditional(loop.body) for root in expressions_of(statement))
     return [part for root in roots for part in varying.invariant_parts(root)]
 
 
@@ -44,11 +44,11 @@ def _written(loop: n.For) -> frozenset[str]:
     return stored_buffers(loop) | {s.buffer.name for s in statements(loop.body) if isinstance(s, n.Alloc)}
 
 
-def _unconditional(statement: n.Statement) -> Iterator[n.Statement]:
+def unconditional(statement: n.Statement) -> Iterator[n.Statement]:
     """What runs in every iteration: a guarded load may be out of bounds elsewhere."""
     if isinstance(statement, n.Block):
         for inner in statement.statements:
-            yield from _unconditional(inner)
+            yield from unconditional(inner)
     elif not isinstance(statement, n.If):
         yield statement
 

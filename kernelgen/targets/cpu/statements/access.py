@@ -1,12 +1,14 @@
-"""Loads and stores: the stride along the vector variable decides between vector, splat and gather."""
+"""Loads and stores: the stride along the vector variable decides between vector, splat, shuffled vectors and gather."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kernelgen.nest import index as index_algebra
 from kernelgen.nest.nodes import Buffer, Expr, Index, Num, Ref, Space, Var
 from kernelgen.targets.cpu.statements import bound_checks as borders
+from kernelgen.targets.cpu.statements import strided
 from kernelgen.targets.cpu.text.formats import from_memory, memory_kind, to_memory
 from kernelgen.targets.cpu.text.indices import index_value
 from kernelgen.targets.cpu.text.scope import Frame, Memory
@@ -55,8 +57,8 @@ def read_memory(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value
         return _vector_load(inside, pointer(frame, memory, flat), kind)
     if frame.lanes is None:
         return _plain_load(frame, pointer(frame, memory, flat), kind, 1)
-    if stride == 2 and frame.mask is None and not frame.guarded:
-        return _every_other(frame, memory, flat, kind)
+    if stride and abs(stride) <= strided.FARTHEST and (frame.mask is None or frame.host.has_masks):
+        return _apart(frame, memory, flat, kind, stride)
     return _bordered_load(frame, memory, index) or _gather(frame, lane_pointers(frame, memory, flat), kind)
 
 
@@ -71,14 +73,39 @@ def _has_room(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> bool:
     return is_whole and index == (Var(frame.lanes.variable),)
 
 
-def _every_other(frame: Frame, memory: Memory, flat: Index, kind: str) -> Value:
-    """``x[a], x[a + 2], .. x[a + 2 n - 2]`` of two loads, the second of which ends with the last of these elements."""
+def _apart(frame: Frame, memory: Memory, flat: Index, kind: str, stride: int) -> Value:
+    """One element per lane, of vectors that hold all from the first lane's to the last one's, see :mod:`strided`."""
     assert frame.lanes is not None
+    lanes = frame.lanes
+    line, beside = strided.line_of(memory.buffer.name, flat)
+    spread = strided.spread(flat, beside, frame.known.loaded.get(line, {}), stride, lanes.count)
+    least = lanes.start if stride > 0 else lanes.start + (lanes.count - 1)
+    base = _element(frame, _row_pointer(frame, memory, kind, spread.first, lanes.variable), kind, least * stride)
+    loads: list[Value] = []
+    for start, readers in zip(spread.starts, spread.readers, strict=True):
+        address = frame.function.assign(f"getelementptr {kind}, ptr {base}, i64 {start}")
+        loads.append(_vector_load(_reading(frame, readers), address, kind))
+    return _woven(loads, spread.places)
+
+
+def _reading(frame: Frame, readers: Mapping[int, int]) -> Frame:
+    """``frame`` for a vector whose places are read where their ``readers`` run; those without one are not."""
+    if frame.mask is None or frame.lanes is None:
+        return frame
     count = frame.lanes.count
-    start = _element(frame, _row_pointer(frame, memory, kind, flat, frame.lanes.variable), kind, frame.lanes.start * 2)
-    end = frame.function.assign(f"getelementptr {kind}, ptr {start}, i64 {count - 1}")
-    lower, upper = (_plain_load(frame, address, kind, count) for address in (start, end))
-    return lower.shuffle(upper, [2 * k if 2 * k < count else 2 * k + 1 for k in range(count)])
+    none = constant(frame.function, False, "i1").splat(count)
+    order = [readers.get(place, count) for place in range(count)]
+    return replace(frame, mask=frame.mask.splat(count).shuffle(none, order))
+
+
+def _woven(loads: Sequence[Value], places: Sequence[tuple[int, int]]) -> Value:
+    """For each lane the element at a place of one of the vectors ``loads``, which join the first one after another."""
+    found, own = loads[0], [place for _, place in places]
+    for number, other in enumerate(loads[1:] or loads, 1):
+        order = enumerate(places)
+        found = found.shuffle(other, [found.lanes + at if owner == number else own[k] for k, (owner, at) in order])
+        own = list(range(found.lanes))
+    return found
 
 
 def _bordered_load(frame: Frame, memory: Memory, index: tuple[Index, ...]) -> Value | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kernelgen.nest.congruence import Monomial
 from kernelgen.nest.nodes import Buffer, Call, Expr, Index
 from kernelgen.targets.cpu.text.builder import Function
 from kernelgen.targets.cpu.text.host import Host
@@ -33,12 +34,20 @@ class Lanes:
     count: int
 
 
+Line = tuple[str, frozenset[tuple[Monomial, int]]]
+"""Elements whose places differ by constants: the buffer's name, and the terms that their places share."""
+
+
 @dataclass(frozen=True)
 class Known:
-    """What was computed before the loop: values of invariant expressions, and pointers to invariant indices."""
+    """What was computed before the loop: values of invariant expressions, and pointers to invariant indices.
+
+    ``loaded`` are the places that every iteration loads, where vectors are few elements apart: by line and constant.
+    """
 
     values: Mapping[Expr, Value] = field(default_factory=dict)
     pointers: Mapping[tuple[str, Index], str] = field(default_factory=dict)
+    loaded: Mapping[Line, Mapping[int, Index]] = field(default_factory=dict)
 
 
 Target = tuple[str, tuple[Index, ...]]
