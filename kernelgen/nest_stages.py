@@ -33,6 +33,7 @@ from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
 from kernelgen.transforms.common.split_index_sets import peel
 from kernelgen.transforms.cpu.byte_words import byte_words
+from kernelgen.transforms.cpu.factored_sums import factor_sums
 from kernelgen.transforms.cpu.fuse_epilogue import fuse_epilogues
 from kernelgen.transforms.cpu.jam_panels import jam_panels
 from kernelgen.transforms.cpu.jam_stencils import jam_stencils
@@ -144,6 +145,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(borders, "terms outside of an image are known, and sums are no locals yet"),
     Stage(jam_panels, "vectors of panels that are read once are laid out, and sums are no locals yet"),
     Stage(registers, "a block of results stays put while its reduction runs"),
+    Stage(factor_sums, "results are locals, and rows that are one sum are not jammed yet"),
     Stage(tables_of_steps, "blocks and panels are laid out, which know no tables, and storage is not decided"),
     Stage(
         fuse_epilogues,

@@ -83,7 +83,7 @@ def _of_row(low: Expr, high: Expr, stored: Expr, each: list[Expr], wide: DType) 
     both = ALGEBRA.call("add", low, high)
     terms = ALGEBRA.call("add", terms, _times(both, -HALF_NIBBLE))
     for zeros in each[1:]:
-        terms = ALGEBRA.call("sub", terms, _times(both, zeros))
+        terms = ALGEBRA.call("add", terms, _times(_times(both, -1.0), zeros))
     return _times(terms, each[0]) if each else terms
 
 

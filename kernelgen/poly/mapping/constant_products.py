@@ -238,20 +238,24 @@ def image_rows(band: Band, sides: ConstantProduct, constants: frozenset[str]) ->
     return tuple(m for m in others if band.axes[m].follows[0][1] not in held)
 
 
-def reads_once(band: Band, sides: ConstantProduct, block: Block, lanes: int) -> bool:
-    """Whether all rows of a ``band`` with these ``sides`` are one ``block``, so that each element of a constant is read once.
+def stream_of(band: Band, sides: ConstantProduct, block: Block, lanes: int) -> int | None:
+    """The columns of a panel that lie together, of vectors of ``lanes``, where all rows of a ``band`` with these ``sides`` are
+    one ``block``, so that each element of a constant is read once; None where they are the whole panel.
 
-    Memory bounds such a product. One stream waits at each page, several hide each other's waits: each vector of ``lanes`` of
-    a panel's columns lies by itself, and :mod:`kernelgen.transforms.cpu.jam_panels` reads them side by side. Narrow elements
-    take as long to become numbers as to be read, several terms at once.
+    Memory bounds such a product. One stream waits at each page, several hide each other's waits: each line of a term's
+    columns lies by itself, and :mod:`kernelgen.transforms.cpu.jam_panels` reads them side by side. Of parts of lines each
+    is asked for several times. Bytes take as long to become numbers as to be read.
     """
     rows: Dim = 1 if sides.row is None else band.axes[sides.row].extents[0]
     others = any(axis.coincident and m not in (sides.row, sides.column) for m, axis in enumerate(band.axes))
     if not band.outermost or others or not isinstance(rows, int) or rows > block[0]:
-        return False
+        return None
     ((statement, _),) = band.axes[sides.column].follows
-    held = [read.buffer.dtype.itemsize for read in statement.reads if read.buffer.name in band.scop.constants]
-    return lanes * min(held) >= CPU.line_bytes // 2
+    held = min(read.buffer.dtype.itemsize for read in statement.reads if read.buffer.name in band.scop.constants)
+    line = CPU.line_bytes // held
+    if lanes * held < CPU.line_bytes // 2 or block[1] <= lanes:
+        return None
+    return line if block[1] % line == 0 and block[1] > line > lanes else lanes
 
 
 def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
@@ -292,18 +296,18 @@ def pieces_of_constants(
     lanes: int,
     inside: tuple[LoopPlan, ...] = (),
     *,
-    once: bool = False,
+    stream: int | None = None,
 ) -> tuple[PiecePlan, ...]:
     """Pieces of all columns that whole blocks cover, then those of whole vectors, then what is left.
 
-    ``rest`` are loops around panels, ``inside`` those of what passes a panel before the next one. A panel that is read
-    ``once`` is one of vectors beside each other.
+    ``rest`` are loops around panels, ``inside`` those of what passes a panel before the next one. A panel may be one of
+    streams beside each other, of as many columns as ``stream``.
     """
     column = sides.column
     found: list[PiecePlan] = []
     for width in dict.fromkeys((block[1], lanes)):
         whole = WholeTiles(column, width)
-        panel = (LoopPlan(column, width), *((LoopPlan(column, lanes),) if once and width > lanes else ()))
+        panel = (LoopPlan(column, width), *((LoopPlan(column, stream),) if stream and width > stream else ()))
         for piece in _row_pieces(sides, sums, rows, block[0]):
             found.append(PiecePlan((*rest, *panel, *inside, *piece.loops), (*piece.whole, whole)))
     found += [

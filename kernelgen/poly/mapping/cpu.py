@@ -38,9 +38,9 @@ from kernelgen.poly.mapping.constant_products import (
     panel_axis,
     panels_of,
     pieces_of_constants,
-    reads_once,
     share_axis,
     share_of,
+    stream_of,
 )
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
 from kernelgen.poly.mapping.streamed_products import streaming_tiles
@@ -204,8 +204,8 @@ class _Chooser:
         rest = tuple(LoopPlan(m) for m, axis in enumerate(axes) if axis.coincident and m not in taken)
         rest += (*_shared(sides.row, share), *depth_of(self.band, sides, self.limits))
         lanes = self.limits.unit.lanes
-        once = reads_once(self.band, sides, block, lanes)
-        pieces = pieces_of_constants(sides, rest, sums, rows, block, lanes, tuple(map(LoopPlan, inside)), once=once)
+        stream = stream_of(self.band, sides, block, lanes)
+        pieces = pieces_of_constants(sides, rest, sums, rows, block, lanes, tuple(map(LoopPlan, inside)), stream=stream)
         why = (
             f"a product with a constant, columns {axes[sides.column].name}: {block[0]} x {block[1]} take fewest cycles"
         )

@@ -16,8 +16,8 @@ from kernelgen.nest.substitute import written_out
 def common_scales(terms: Sequence[Expr], block: Block) -> tuple[list[Expr], list[Expr]]:
     """The terms without such scales, and these; the terms as they are where there are none. ``block`` binds what they name."""
     bound = {part.name: part.value for part in block.statements if isinstance(part, Let)}
-    factors = [_factors(term) for term in terms]
-    if not all(any(_is_of_integers(factor, bound) for factor in each) for each in factors):
+    factors = [factors_of(term) for term in terms]
+    if not all(any(is_of_integers(factor, bound) for factor in each) for each in factors):
         return list(terms), []
     known = [[written_out(factor, bound) for factor in each] for each in factors]
     scales = [own for own, value in zip(factors[0], known[0], strict=True) if all(value in each for each in known)]
@@ -27,22 +27,29 @@ def common_scales(terms: Sequence[Expr], block: Block) -> tuple[list[Expr], list
     return [_without(*pair, values) for pair in zip(factors, known, strict=True)], scales
 
 
-def _factors(value: Expr) -> list[Expr]:
+def factors_of(value: Expr) -> list[Expr]:
     """Of a product of floating-point numbers, in order."""
     if isinstance(value, Call) and value.function == "mul" and value.dtype.is_float:
-        return [factor for arg in value.args for factor in _factors(arg)]
+        return [factor for arg in value.args for factor in factors_of(arg)]
     return [value]
 
 
-def _is_of_integers(factor: Expr, bound: dict[str, Expr]) -> bool:
+def terms_of(value: Expr) -> list[Expr]:
+    """Of a sum in floating-point numbers, in order."""
+    if not isinstance(value, Call) or value.function != "add" or not value.dtype.is_float:
+        return [value]
+    return [term for arg in value.args for term in terms_of(arg)]
+
+
+def is_of_integers(factor: Expr, bound: dict[str, Expr]) -> bool:
     """Whether it is an integer as a number, perhaps less another one, or a sum with products of such."""
     if isinstance(factor, Call) and factor.function == "add":
-        return any(_is_of_integers(each, bound) for arg in factor.args for each in _factors(arg))
+        return any(is_of_integers(each, bound) for arg in factor.args for each in factors_of(arg))
     if isinstance(factor, Call) and factor.function == "sub":
-        return _is_of_integers(factor.args[0], bound)
+        return is_of_integers(factor.args[0], bound)
     if isinstance(factor, Call) and factor.function == "cast":
         return factor.args[0].dtype.is_integer
-    return isinstance(factor, Ref) and factor.name in bound and _is_of_integers(bound[factor.name], {})
+    return isinstance(factor, Ref) and factor.name in bound and is_of_integers(bound[factor.name], {})
 
 
 def _without(factors: Sequence[Expr], known: Sequence[Expr], scales: Sequence[Expr]) -> Expr:

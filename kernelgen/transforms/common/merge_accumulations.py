@@ -23,7 +23,7 @@ from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Accumulate, Block, Buffer, Call, Expr, Let, Nest, Ref, Space, Statement
 from kernelgen.nest.substitute import written_out
 from kernelgen.nest.walk import accesses_of, loads, map_blocks, statements
-from kernelgen.transforms.common.common_scales import common_scales
+from kernelgen.transforms.common.common_scales import common_scales, terms_of
 
 MANY = 4
 """Results in registers, whose sums fill each other's latencies: each takes one instruction a term as it is."""
@@ -74,8 +74,8 @@ def _combined(block: Block, positions: Sequence[int], last: Accumulate, counter:
     values: list[Expr] = [part.value for k in positions if isinstance(part := block.statements[k], Accumulate)]
     bindings, scales = list[Statement](), list[Expr]()
     if last.function == "add":
-        values, scales = common_scales([term for value in values for term in _terms(value)], block)
-        values = [term for value in values for term in _terms(value)]
+        values, scales = common_scales([term for value in values for term in terms_of(value)], block)
+        values = [term for value in values for term in terms_of(value)]
     if len(values) > 1 and _is_held(last.buffer) and all(_is_product(value) for value in values):
         values = [_chain(values, last, block)]
     while len(values) > 1:
@@ -105,13 +105,6 @@ def _chain(products: Sequence[Expr], target: Accumulate, block: Block) -> Expr:
 
 def _added(values: Sequence[Expr]) -> Expr:
     return reduce(lambda total, value: Call("add", (total, value), value.dtype), values)
-
-
-def _terms(value: Expr) -> list[Expr]:
-    """Of a sum in floating-point numbers."""
-    if not isinstance(value, Call) or value.function != "add" or not value.dtype.is_float:
-        return [value]
-    return [term for arg in value.args for term in _terms(arg)]
 
 
 def _spliced(parts: Sequence[Statement | None]) -> list[Statement]:

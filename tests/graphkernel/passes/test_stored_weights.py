@@ -104,9 +104,10 @@ def test_dequantized_weights_stay_integers(
 
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("with_zeros", [False, True])
+@pytest.mark.parametrize("block", [16, 32, 128])
 @pytest.mark.parametrize("rows", [1, 6])
-def test_matmul_nbits_is_a_kernel(bits: int, with_zeros: bool, rows: int, tmp_path: Path) -> None:
-    random, terms, columns, block = np.random.default_rng(0), 96, 48, 32
+def test_matmul_nbits_is_a_kernel(bits: int, with_zeros: bool, block: int, rows: int, tmp_path: Path) -> None:
+    random, terms, columns = np.random.default_rng(0), 3 * block, 48
     groups, most = terms // block, 1 << bits
     integers = random.integers(0, most, (columns, groups, block)).astype(np.uint8)
     zeros = (

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kernel_examples import Writer, tensor
 from nests import block, buffer, output
+from operator_kernels import one
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
@@ -51,7 +52,7 @@ def fused(terms: int, columns: int, rows: int = 1) -> KernelDesc:
 
 
 def made(desc: KernelDesc, threads: int = 1) -> Kernel:
-    return compile(desc, constants=[1, 2], plan=Plan(replace(CpuPlan(), threads=threads)))
+    return compile(desc, constants=range(1, len(desc.inputs)), plan=Plan(replace(CpuPlan(), threads=threads)))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
@@ -94,6 +95,16 @@ def test_each_stream_is_asked_for_line_by_line() -> None:
     ahead = AHEAD_BYTES // STREAMS // (4 * LINE)
     assert {hint.level for hint in hints} == {2}
     assert sorted(asked) == [*range(ahead, ahead + 2 * 96 * STREAMS)]
+
+
+def test_streams_of_halves_are_whole_lines() -> None:
+    desc = one("StoredMatMul", [("float32", (1, 96)), ("float16", (1, 96, 256))], [("float32", (1, 256))])
+    kernel = made(desc)
+    assert kernel.nest.preparation is not None
+    (panel,) = [each for each in kernel.nest.preparation.buffers if each.space is Space.OUTPUT]
+    assert panel.shape == (2, STREAMS // 2, 96, 2 * LANES)
+    (loop,) = kernel.nest.body.statements
+    assert len([part for part in statements(loop) if isinstance(part, Prefetch)]) == STREAMS // 2
 
 
 @pytest.mark.parametrize("columns", [1, 8, 31])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import frexp
 
 from kernelgen.nest.nodes import Call, Expr, IndexValue, Literal, Load, Ref
-from kernelgen.targets.cpu.math import arithmetic, known_divisors
+from kernelgen.targets.cpu.math import arithmetic, known_divisors, nibbles
 from kernelgen.targets.cpu.statements import access
 from kernelgen.targets.cpu.statements import bound_checks as borders
 from kernelgen.targets.cpu.text.casts import cast
@@ -13,7 +13,7 @@ from kernelgen.targets.cpu.text.formats import register_kind, rounded
 from kernelgen.targets.cpu.text.indices import index_value
 from kernelgen.targets.cpu.text.scope import Frame
 from kernelgen.targets.cpu.text.values import Value, constant
-from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, UINT8, UINT16, UINT32, DType
 
 _CONTRACTED = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract"}
 """Instructions of which LLVM may make one, where a product that says so is an operand of a sum that does."""
@@ -54,6 +54,8 @@ def _call(frame: Frame, call: Call) -> Value:
         return lanes
     if call.function == "round" and (nearest := _rounded_quotient(frame, call.args[0])):
         return nearest
+    if (whole := _of_low_bits(call)) is not None:
+        return nibbles.low_as_float(expression(frame, whole))
     operands = [expression(frame, argument) for argument in call.args]
     operand_dtype = call.args[-1].dtype
     if call.function == "cast":
@@ -65,6 +67,13 @@ def _call(frame: Frame, call: Call) -> Value:
     if call.dtype == BOOL or call.function in _UNROUNDED:
         return result
     return rounded(result, call.dtype, frame.host)
+
+
+def _of_low_bits(call: Call) -> Expr | None:
+    """The integer without a sign whose remainder by 16 becomes a float; None for other values."""
+    rest = call.args[0] if call.function == "cast" and call.dtype == FLOAT32 else None
+    is_one = isinstance(rest, Call) and rest.function == "floor_mod" and rest.dtype in (UINT8, UINT16, UINT32)
+    return rest.args[0] if isinstance(rest, Call) and is_one and rest.args[1] == Literal(16, rest.dtype) else None
 
 
 def _is_contracted(call: Call) -> bool:

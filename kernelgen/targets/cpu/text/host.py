@@ -63,6 +63,10 @@ class Host:
         needs = {4: "sse2", 8: "avx2", 16: "avx512bw"}
         return needs.get(lanes) in self.features
 
+    def looks_up(self, floats: int) -> bool:
+        """True when one instruction takes, for each lane, one of so many floats in a vector."""
+        return floats == 16 and "avx512f" in self.features
+
     @property
     def has_narrow_masks(self) -> bool:
         """True when masked loads and stores exist for 8- and 16-bit elements."""
