@@ -116,7 +116,7 @@ class Attrs(Mapping[str, AttrValue]):
 
     def with_(self, **changes: object) -> Attrs:
         """A copy in which the named attributes are set."""
-        return Attrs.of(self, **changes)
+        return Attrs.of(dict(self.items_), **changes)
 
     def without(self, *names: Text) -> Attrs:
         """A copy that lacks the named attributes."""
