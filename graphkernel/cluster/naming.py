@@ -90,7 +90,7 @@ class Names:
             while self._taken.get(name := f"{base}_{number}" if number else base, key) != key:
                 number += 1
             self._taken[name] = key
-            first = given[key] = body if body.name == name else replace(body, name=name)
+            first = given[key] = body.called(name)
         return _like(first, body)
 
 
@@ -98,7 +98,7 @@ def _like(first: Graph, body: Graph) -> Graph:
     """A body that equals another also as text: name and input names are the same, the labels of operators stay its own."""
     labels = [value.node.name for value in first.inputs]
     if labels == [value.node.name for value in body.inputs]:
-        return body if body.name == first.name else replace(body, name=first.name)
+        return body.called(first.name)
     inputs = tuple(replace(own.node, name=label).out for own, label in zip(body.inputs, labels, strict=True))
     return with_unique_labels(Graph(first.name, inputs, splice(body, inputs), body.aliases))
 

@@ -136,7 +136,7 @@ def _products(image: Value, weights: Value, node: Node, known: Tiles) -> Value:
     kind = image.type, node.out.type, node.attrs.ints("pad", (0, 0, 0, 0))
     if kind not in known:
         known[kind] = _tiles_of(image, node)
-    tiles = call_of(replace(known[kind], name=f"{node.name}_tiles"), (image,)).out
+    tiles = call_of(known[kind].called(f"{node.name}_tiles"), (image,)).out
     builder = Builder()
     operands = (tiles, _known_factors(weights, builder) if weights.is_known else _learnt_factors(weights, node))
     given = tuple(

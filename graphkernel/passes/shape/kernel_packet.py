@@ -125,4 +125,4 @@ class _PacketNames:
         """The body under its name; of equal bodies the first."""
         given = self._given.setdefault(operator, {})
         name = f"{operator}_packet{f'_{len(given)}' if given else ''}"
-        return given.setdefault(Content(body), replace(body, name=name))
+        return given.setdefault(Content(body), body.called(name))
