@@ -90,7 +90,7 @@ class Names:
             while self._taken.get(name := f"{base}_{number}" if number else base, key) != key:
                 number += 1
             self._taken[name] = key
-            first = given[key] = body.called(name)
+            first = given[key] = called(body, name)
         return _like(first, body)
 
 
@@ -98,9 +98,18 @@ def _like(first: Graph, body: Graph) -> Graph:
     """A body that equals another also as text: name and input names are the same, the labels of operators stay its own."""
     labels = [value.node.name for value in first.inputs]
     if labels == [value.node.name for value in body.inputs]:
-        return body.called(first.name)
+        return called(body, first.name)
     inputs = tuple(replace(own.node, name=label).out for own, label in zip(body.inputs, labels, strict=True))
     return with_unique_labels(Graph(first.name, inputs, splice(body, inputs), body.aliases))
+
+
+def called(body: Graph, name: str) -> Graph:
+    """The ``body`` under another ``name``, with what is known of its nodes; the same object when that is its name."""
+    if name == body.name:
+        return body
+    made = replace(body, name=name)
+    vars(made).update({**vars(body), "name": name})
+    return made
 
 
 def suffix_of(body: Graph) -> str:

@@ -236,14 +236,6 @@ class Graph:
         """The same function boundary over other outputs, which keep their names; the same object when they are the same."""
         return self if outputs == self.outputs else replace(self, outputs=outputs)
 
-    def called(self, name: str) -> Graph:
-        """The same graph under another name, with what is known of its nodes; the same object when that is its name."""
-        if name == self.name:
-            return self
-        made = replace(self, name=name)
-        vars(made).update({**vars(self), "name": name})
-        return made
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Graph) and difference(self, other) is None
 

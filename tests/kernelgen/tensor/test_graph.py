@@ -26,16 +26,6 @@ def test_nodes_come_operands_first_and_users_once():
     assert graph.users[x] == graph.users[constant] == (mul,)
 
 
-def test_another_name_makes_another_graph_of_the_same_nodes() -> None:
-    graph = small()
-    nodes = graph.nodes
-    named = graph.called("h")
-    assert (graph.name, named.name, named.nodes) == ("g", "h", nodes)
-    assert named.nodes is nodes, "they are not looked for again"
-    assert named == replace(graph, name="h") != graph
-    assert graph.called("g") is graph
-
-
 def test_a_rebuild_that_changes_nothing_gives_the_same_object():
     graph = small()
     assert graph.rebuild(lambda node, args: keep(node, args).outs) is graph
