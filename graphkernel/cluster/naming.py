@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphkernel.cluster.fuse_nodes import splice, with_unique_labels
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.graph import Graph, Node, Value, keep
 
 LONGEST = 60  # characters of operator names before the rest is cut to "more"
@@ -30,16 +31,39 @@ def kernel_name(body: Graph, suffix: str) -> str:
     return "_".join(["Fused", *names, suffix])
 
 
-def content(body: Graph) -> Hashable:
-    """Equal for bodies that compute the same in the same way, whatever their labels."""
-    position = {node: index for index, node in enumerate(body.nodes)}
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What a body holds: equal for bodies that compute the same in the same way, whatever their labels.
 
-    def of_node(node: Node) -> Hashable:
-        operands = tuple([(position[arg.node], arg.index) for arg in node.args])
-        return node.op.name, operands, node.attrs, node.types, node.data
+    Most are told from each other by their size and boundary, which are looked at first, and again for a hash.
+    """
 
-    results = tuple((position[value.node], value.index) for value in body.outputs)
-    return tuple(map(of_node, body.nodes)), len(body.inputs), results, body.aliases
+    body: Graph
+
+    @cached_property
+    def _looks(self) -> Hashable:
+        """The same for equal contents."""
+        inputs, outputs = self.body.inputs, self.body.outputs
+        return len(self.body.nodes), tuple([each.type for each in inputs]), tuple([each.type for each in outputs])
+
+    @cached_property
+    def _whole(self) -> Hashable:
+        position = {node: index for index, node in enumerate(self.body.nodes)}
+
+        def of_node(node: Node) -> Hashable:
+            operands = tuple([(position[arg.node], arg.index) for arg in node.args])
+            return node.op.name, operands, node.attrs, node.types, node.data
+
+        results = tuple((position[value.node], value.index) for value in self.body.outputs)
+        return tuple(map(of_node, self.body.nodes)), results, self.body.aliases
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Content) and self._looks == other._looks and self._whole == other._whole
+
+    def __hash__(self) -> int:
+        return hash(self._looks)
 
 
 @dataclass
@@ -53,20 +77,20 @@ class Names:
     def beside(graph: Graph) -> Names:
         """Names for new kernels of a graph that keeps those it has."""
         bodies = (node.body for node in graph.operators if node.body is not None)
-        return Names(_taken={body.name: content(body) for body in bodies})
+        return Names(_taken={body.name: Content(body) for body in bodies})
 
     def named(self, body: Graph, suffix: str) -> Graph:
         """The body under its name; where a body of equal content was named before, under its name and input names."""
         base = kernel_name(body, suffix)
         given = self._given.setdefault(base, {})
-        key = content(body)
-        first = given.get(key)  # a key is all that a body holds, and its hash walks through it: once where it is known
+        key = Content(body)
+        first = given.get(key)
         if first is None:
             number = len(given)
             while self._taken.get(name := f"{base}_{number}" if number else base, key) != key:
                 number += 1
             self._taken[name] = key
-            first = given[key] = body if body.name == name else replace(body, name=name)
+            first = given[key] = called(body, name)
         return _like(first, body)
 
 
@@ -74,9 +98,18 @@ def _like(first: Graph, body: Graph) -> Graph:
     """A body that equals another also as text: name and input names are the same, the labels of operators stay its own."""
     labels = [value.node.name for value in first.inputs]
     if labels == [value.node.name for value in body.inputs]:
-        return body if body.name == first.name else replace(body, name=first.name)
+        return called(body, first.name)
     inputs = tuple(replace(own.node, name=label).out for own, label in zip(body.inputs, labels, strict=True))
     return with_unique_labels(Graph(first.name, inputs, splice(body, inputs), body.aliases))
+
+
+def called(body: Graph, name: str) -> Graph:
+    """The ``body`` under another ``name``, with what is known of its nodes; the same object when that is its name."""
+    if name == body.name:
+        return body
+    made = replace(body, name=name)
+    vars(made).update({**vars(body), "name": name})
+    return made
 
 
 def suffix_of(body: Graph) -> str:

@@ -11,7 +11,7 @@ from graphkernel.cluster.area import Area, FusionPattern, Mode
 from graphkernel.cluster.cost import is_greater
 from graphkernel.cluster.fuse_nodes import call_of, extract, splice, with_unique_labels
 from graphkernel.cluster.grow_areas import decisions_between, grow
-from graphkernel.cluster.naming import FUSION, SPLIT, Names, content, suffix_of
+from graphkernel.cluster.naming import FUSION, SPLIT, Content, Names, suffix_of
 from graphkernel.cluster.recompute import copies, moved_bytes, with_copies
 from graphkernel.cluster.sections import Section, Sections, has_sections, likeness
 from graphkernel.cluster.split_models import BARRED, MODELS, NEEDS, Limits
@@ -178,7 +178,7 @@ class _Splitter:
 
     def _cut(self, body: Graph) -> tuple[Graph, _Cut]:
         """The body, perhaps with copies in it, and how it is cut; bodies of one content are looked at once."""
-        key = content(body)
+        key = Content(body)
         known = self._known.get(key)
         if known is not None:
             return body, known

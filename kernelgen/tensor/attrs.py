@@ -52,6 +52,8 @@ class Attrs(Mapping[str, AttrValue]):
     def of(values: Mapping[str, object] | None = None, /, **more: object) -> Attrs:
         """Attributes from a mapping and keywords; lists are frozen to tuples."""
         merged = {**(values or {}), **more}
+        if not merged:
+            return NONE  # most operators have none, and what is computed of attributes stays with them
         return Attrs(tuple(sorted((name, freeze(value)) for name, value in merged.items())))
 
     @cached_property
@@ -114,7 +116,7 @@ class Attrs(Mapping[str, AttrValue]):
 
     def with_(self, **changes: object) -> Attrs:
         """A copy in which the named attributes are set."""
-        return Attrs.of(self, **changes)
+        return Attrs.of(dict(self.items_), **changes)
 
     def without(self, *names: Text) -> Attrs:
         """A copy that lacks the named attributes."""
@@ -127,6 +129,10 @@ class Attrs(Mapping[str, AttrValue]):
         if not isinstance(value, kinds):
             raise TypeError(f"attribute {name!r} is {value!r}, expected {kinds}")
         return value
+
+
+NONE: Final = Attrs()
+"""No attributes."""
 
 
 def freeze(value: object) -> AttrValue:

@@ -25,7 +25,7 @@ DEFINES = "defines"
 """The attribute that lists the symbols that an operator defines."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Node:
     """An operator applied to values. ``name`` is a label, never looked up; ``body`` is set on fused nodes only."""
 

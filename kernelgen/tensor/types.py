@@ -78,6 +78,15 @@ def dtype(spec: DType | str | DTypeLike) -> DType:
     """
     if isinstance(spec, DType):
         return spec
+    return _of_numpy(spec) if isinstance(spec, np.dtype) else _named(spec)
+
+
+@lru_cache(maxsize=1 << 8)  # numpy makes a name anew each time, and graphs have many constants
+def _of_numpy(spec: np.dtype) -> DType:
+    return _named(spec)
+
+
+def _named(spec: str | DTypeLike) -> DType:
     name = spec if isinstance(spec, str) else getattr(spec, "name", "")
     if name in _OPAQUE:
         return _OPAQUE[name]

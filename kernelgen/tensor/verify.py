@@ -6,7 +6,7 @@ That graphs have no cycles needs no check: nodes are immutable and made after th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,8 +57,8 @@ class Checked:
     known by its boundary: a :class:`Graph` compares by structure, which takes as long as looking again.
     """
 
-    nodes: Mapping[Symbols, Collection[Node]] = field(default_factory=dict[Symbols, Collection[Node]])
-    kernels: Collection[tuple[Symbols, Boundary]] = frozenset()
+    nodes: dict[Symbols, set[Node]] = field(default_factory=dict[Symbols, "set[Node]"])
+    kernels: set[tuple[Symbols, Boundary]] = field(default_factory=set["tuple[Symbols, Boundary]"])
     inferred: dict[tuple[Operator, Types, str], Types] = field(default_factory=dict[tuple[Operator, Types, str], Types])
 
     def rule_of(self, node: Node) -> Types:
@@ -76,40 +76,43 @@ def verify(graph: Graph, checked: Checked | None = None) -> Checked:
 
     Returns what it found. A later call that is given it looks only at the nodes that are new since.
     """
-    checked = checked or Checked()
-    for number, message in broken(graph, checked):
+    earlier = checked or Checked()
+    found = Checked(inferred=earlier.inferred)
+    for number, message in _broken(graph, earlier, found):
         raise VerifyError(number, f"{message} in graph {graph.name!r} ({INVARIANTS[number]})")
-    nodes: dict[Symbols, set[Node]] = {}
-    kernels: set[tuple[Symbols, Boundary]] = set()
-    for part, known in _with_bodies(graph):
-        nodes.setdefault(known, set()).update(part.nodes)
-        if part is not graph:
-            kernels.add((known, _boundary(part)))
-    return Checked(nodes, kernels, checked.inferred)
+    return found
 
 
-def broken(
-    graph: Graph, checked: Checked | None = None, around: Symbols = (), *, is_body: bool = False
+def broken(graph: Graph, checked: Checked | None = None) -> Iterator[tuple[str, str]]:
+    """All broken invariants with what breaks them; the bodies of fused nodes are included, not what was ``checked``."""
+    return _broken(graph, checked or Checked(), Checked())
+
+
+def _broken(
+    graph: Graph, earlier: Checked, found: Checked, around: Symbols = (), *, is_body: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """All broken invariants with what breaks them; the bodies of fused nodes are included.
+    """Those of a graph, or of a body, but for what ``earlier`` calls looked at, or this one, which tells it in ``found``.
 
     ``around`` are the symbols of the graph that a body stands in: a kernel is told those that its operands do not tell.
     """
-    checked = checked or Checked()
     known = _known_symbols(graph, around)
-    good = checked.nodes.get(known, ())
-    nodes = [node for node in graph.nodes if node not in good]
+    good, seen = earlier.nodes.get(known, frozenset[Node]()), found.nodes.setdefault(known, set())
+    nodes = [node for node in graph.nodes if node not in good and node not in seen]
+    seen.update(graph.nodes)
+    for node in graph.operators:
+        if node.body is not None and node in good:
+            _carry(node.body, known, found)
     yield from _inputs(graph)
     astray = {node for node in nodes for maker, index in node.args if not 0 <= index < len(maker.types)}
     yield from _references(graph, astray)
     for node in nodes:
         op = node.op
-        if op not in CARRIED and node not in astray and (wrong := _wrong_types(node, checked)):
+        if op not in CARRIED and node not in astray and (wrong := _wrong_types(node, found)):
             yield "G4", wrong
         if op is CONSTANT or node.data is not None:
             yield from _content(node)
         if op is FUSED or node.body is not None:
-            yield from _body(node, checked, known)
+            yield from _body(node, earlier, found, known)
     yield from _aliases(graph)
     if graph.results and len(graph.results) != len(graph.outputs):
         yield "G10", f"{len(graph.results)} names of {len(graph.outputs)} outputs"
@@ -126,13 +129,16 @@ def _boundary(graph: Graph) -> Boundary:
     return graph.inputs, graph.outputs, graph.aliases, graph.results, graph.derived
 
 
-def _with_bodies(graph: Graph, around: Symbols = ()) -> Iterator[tuple[Graph, Symbols]]:
-    """The graph and the bodies inside, each with the symbols that it may use."""
-    known = _known_symbols(graph, around)
-    yield graph, known
-    for node in graph.operators:
+def _carry(body: Graph, around: Symbols, found: Checked) -> None:
+    """A kernel that earlier calls looked at, and those inside, are found good without another look."""
+    known, key = _known_symbols(body, around), (around, _boundary(body))
+    if key in found.kernels:
+        return
+    found.kernels.add(key)
+    found.nodes.setdefault(known, set()).update(body.nodes)
+    for node in body.operators:
         if node.body is not None:
-            yield from _with_bodies(node.body, known)
+            _carry(node.body, known, found)
 
 
 def _known_symbols(graph: Graph, around: Symbols) -> Symbols:
@@ -194,7 +200,7 @@ def _is_form(type_: TensorType, shape: Shape, of: np.dtype[Any]) -> bool:
     return type_.shape == shape and type_.dtype.numpy == of and not (type_.dtype.is_opaque and type_.dtype != dtype(of))
 
 
-def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, str]]:
+def _body(node: Node, earlier: Checked, found: Checked, known: Symbols) -> Iterator[tuple[str, str]]:
     if (node.body is not None) != (node.op is FUSED):
         yield "G6", f"{node.op.name} {node.name} {'has' if node.body is not None else 'lacks'} a body"
     if node.body is None:
@@ -208,9 +214,14 @@ def _body(node: Node, checked: Checked, known: Symbols) -> Iterator[tuple[str, s
     for inner in node.body.operators if node.body.defined_symbols else ():
         if inner.defines:
             yield "G9", f"{inner.name} defines {', '.join(inner.defines)} in kernel {node.body.name!r}"
-    if (known, _boundary(node.body)) in checked.kernels:
+    key = (known, _boundary(node.body))
+    if key in found.kernels:
         return
-    for number, message in broken(node.body, checked, known, is_body=True):
+    if key in earlier.kernels:
+        _carry(node.body, known, found)
+        return
+    found.kernels.add(key)
+    for number, message in _broken(node.body, earlier, found, known, is_body=True):
         yield number, f"{message}, in kernel {node.body.name!r}"
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from graphkernel.cluster.convolution_cost import Ways, tiles_cost
 from graphkernel.cluster.fuse_nodes import call_of, with_unique_labels
+from graphkernel.cluster.naming import called
 from graphkernel.cluster.own_products import is_own
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.convolutions_last import PLAIN_PRODUCT
@@ -136,7 +137,7 @@ def _products(image: Value, weights: Value, node: Node, known: Tiles) -> Value:
     kind = image.type, node.out.type, node.attrs.ints("pad", (0, 0, 0, 0))
     if kind not in known:
         known[kind] = _tiles_of(image, node)
-    tiles = call_of(replace(known[kind], name=f"{node.name}_tiles"), (image,)).out
+    tiles = call_of(called(known[kind], f"{node.name}_tiles"), (image,)).out
     builder = Builder()
     operands = (tiles, _known_factors(weights, builder) if weights.is_known else _learnt_factors(weights, node))
     given = tuple(

@@ -18,7 +18,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 from graphkernel.cluster.fuse_nodes import body_of, call_of, with_unique_labels
-from graphkernel.cluster.naming import content
+from graphkernel.cluster.naming import Content, called
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.shape.shape_values import numbers_of_shapes
@@ -125,4 +125,4 @@ class _PacketNames:
         """The body under its name; of equal bodies the first."""
         given = self._given.setdefault(operator, {})
         name = f"{operator}_packet{f'_{len(given)}' if given else ''}"
-        return given.setdefault(content(body), replace(body, name=name))
+        return given.setdefault(Content(body), called(body, name))

@@ -82,12 +82,14 @@ def checked(
 ) -> InferRule:
     """The rule with operand count and attribute names checked first and a message that names operator and operands."""
 
+    known = KEEP_BASIC.union(attributes, (OWN_KERNEL,))
+
     def infer(types: Types, attrs: Attrs) -> Types:
         try:
             if arity is not None and len(types) != arity:
                 raise TypeRuleError(f"takes {arity} operand{'' if arity == 1 else 's'}, got {len(types)}")
-            for attribute in attrs:
-                if attribute not in attributes and attribute not in KEEP_BASIC and attribute != OWN_KERNEL:
+            for attribute, _ in attrs.items_:
+                if attribute not in known:
                     hint = nearest(attribute, attributes)
                     raise TypeRuleError(
                         f"has no attribute {attribute!r}{hint}; it has: {', '.join(attributes) or 'none'}"
@@ -145,6 +147,8 @@ def broadcasting(accepts: Accepts, result: DType | None = None) -> InferRule:
         if not types:
             raise TypeRuleError("needs at least one operand")
         shared = expect_dtype(accepts, *types)
+        if result is None and types.count(types[0]) == len(types):
+            return (types[0],)
         shape = broadcast_shapes(type_.shape for type_ in types)
         of, layout = result or shared, _shared_layout(types)
         for type_ in types:  # one object for equal types: tables find it by identity

@@ -3,7 +3,7 @@ from dataclasses import replace
 from fusion_nets import attention_graph, fused
 
 from graphkernel import ops
-from graphkernel.cluster.naming import LONGEST, Names, content, kernel_name, rename_kernels
+from graphkernel.cluster.naming import LONGEST, Content, Names, called, kernel_name, rename_kernels
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.passes.base import map_bodies
 from kernelgen.tensor.graph import Graph
@@ -39,8 +39,16 @@ def test_equal_content_shares_a_name_and_other_content_gets_a_number() -> None:
 
 def test_labels_are_no_content() -> None:
     first, second = body(2.0), trace(lambda other: ops.add(ops.mul(other, 2.0), 1.0), spec((4,)))
-    assert content(first) == content(second)
-    assert content(first) != content(body(2.5))
+    assert Content(first) == Content(second)
+    assert Content(first) != Content(body(2.5))
+
+
+def test_a_body_under_another_name_keeps_what_is_known_of_its_nodes() -> None:
+    first = body(2.0)
+    nodes, named = first.nodes, called(first, "other")
+    assert named == replace(first, name="other") != first
+    assert named.nodes is nodes, "they are not looked for again"
+    assert called(first, first.name) is first
 
 
 def test_stale_names_are_renewed() -> None:

@@ -152,6 +152,14 @@ def test_checked_nodes_are_not_looked_at_again():
     assert asked == [1]
 
 
+def test_kernels_that_stay_are_known_to_the_call_after_the_next() -> None:
+    kernel = CALL.body
+    assert kernel is not None
+    later = verify(with_output(Builder().emit(OPS["Neg"], CALL.out)), verify(GOOD))
+    assert later.nodes[kernel.input_symbols].issuperset(kernel.nodes)
+    assert verify(GOOD, later).kernels == later.kernels == verify(GOOD).kernels
+
+
 def test_other_symbols_need_another_look():
     n, m = parameter("x", sym("N")), parameter("y", sym("M"))
     node = Builder().emit(OPS["Neg"], n)
