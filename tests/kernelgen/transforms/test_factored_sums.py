@@ -98,10 +98,11 @@ def test_all_processors_sum_the_same(host: Host, value: Expr) -> None:
         summed(call("mul", ROW, number(WHOLE))),
         summed(call("mul", call("mul", ROW, number(WHOLE)), Load(X, (K,)))),
         summed(call("mul", ROW, SCALE)),
+        summed(call("mul", call("mul", ROW, Load(buffer("f", TERMS, COLUMNS), (K, J))), SCALE)),
         summed(BYTES, "maximum"),
         summed(call("mul", BYTES, Load(HELD, (J,)))),
     ],
-    ids=["no scale", "a scale of each term", "no integers", "no sum", "it reads its results"],
+    ids=["no scale", "a scale of each term", "a vector", "no integers", "no sum", "it reads its results"],
 )
 def test_other_sums_stay_as_they_are(kept: Nest) -> None:
     assert factor_sums(kept).body == kept.body
