@@ -38,12 +38,12 @@ def located(root: n.Block, path: Path = ()) -> Iterator[tuple[Path, n.Statement]
             yield (*path, position), part
 
 
-def vector_loop_of(body: n.Block) -> n.For | None:
-    """The vector loop that is the last statement of a block behind nothing but bindings, else None."""
+def vector_loop_of(body: n.Block, before: tuple[type[n.Statement], ...] = (n.Let,)) -> n.For | None:
+    """The vector loop that is the last statement of a block behind nothing but what may stand ``before`` it, else None."""
     last = body.statements[-1] if body.statements else None
     if not isinstance(last, n.For) or last.kind is not n.LoopKind.VECTOR:
         return None
-    return last if all(isinstance(part, n.Let) for part in body.statements[:-1]) else None
+    return last if all(isinstance(part, before) for part in body.statements[:-1]) else None
 
 
 def loads(expr: n.Expr) -> Iterator[n.Load]:

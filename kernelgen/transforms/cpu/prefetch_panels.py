@@ -21,7 +21,7 @@ from math import prod
 from kernelgen.machines.cpu import CPU
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.walk import loads_of, statements
+from kernelgen.nest.walk import loads_of, statements, vector_loop_of
 
 AHEAD_BYTES = 8192
 """Of all streams together that are asked for ahead of their reads. Measured on Zen 4, of eight streams: 1024 or 2048 of each
@@ -52,19 +52,12 @@ def _block(block: n.Block, around: tuple[n.For, ...], names: frozenset[str]) -> 
 def _statement(part: n.Statement, around: tuple[n.For, ...], names: frozenset[str]) -> n.Statement:
     if not isinstance(part, n.For):
         return part
-    vector = _last_loop(part.body)
+    vector = vector_loop_of(part.body, before=(n.Let, n.Accumulate))  # sums of what its columns share
     panel = None if vector is None else _panel_of(vector, (*around, part), names)
     if panel is None:
         return replace(part, body=_block(part.body, (*around, part), names))
     hints = tuple(n.Prefetch(panel.buffer, place, CACHE) for place in panel.places())
     return replace(part, body=n.Block((*hints, *part.body.statements)))
-
-
-def _last_loop(body: n.Block) -> n.For | None:
-    """The vector loop that is last, behind bindings and sums of what its columns share; None elsewhere."""
-    *others, last = body.statements or (n.Block(),)
-    is_alone = isinstance(last, n.For) and all(isinstance(part, n.Let | n.Accumulate) for part in others)
-    return last if is_alone and isinstance(last, n.For) and last.kind is n.LoopKind.VECTOR else None
 
 
 @dataclass(frozen=True)

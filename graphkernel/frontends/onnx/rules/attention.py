@@ -38,7 +38,7 @@ class _Heads:
 
 
 @dataclass(frozen=True)
-class Seen:
+class _Seen:
     """Which keys a query sees: those ``allowed`` (None: all), and so many before and behind its own place (-1: all)."""
 
     allowed: Operand = None
@@ -60,7 +60,7 @@ def attention(call: OnnxCall) -> Results:
     heads = _with_kept(parts, past_key, past_value)
     shared = _Heads(heads.query, *(for_each_query(each, heads.query) for each in (heads.key, heads.value)))
     is_choice = mask is not None and dtype(mask.dtype).name == "bool"
-    seen = Seen(
+    seen = _Seen(
         allowed=mask if is_choice else None,
         left=call.attribute("left_window_size", -1),
         right=0 if call.attribute("is_causal", 0) else call.attribute("right_window_size", -1),
@@ -141,7 +141,7 @@ def _with_kept(parts: list[Any], keys: Operand, values: Operand) -> _Heads:
     return _Heads(query, key, value, shape_of(keys)[2])
 
 
-def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand, seen: Seen) -> Any:  # or Declined
+def _attended(call: OnnxCall, heads: _Heads, mask: Operand, added: Operand, seen: _Seen) -> Any:  # or Declined
     """The softmax of scaled and masked scores times values, heads side by side; 0 for a query that sees no allowed key."""
     batch, rows, _ = heads.shape
     scale = call.attribute("scale", 0.0) or 1 / sqrt(known_extent(shape_of(heads.query)[3]))
@@ -178,11 +178,11 @@ def _is_there(call: OnnxCall, heads: _Heads, mask: Operand) -> Any:  # a Tensor 
     return ops.greater(ops.reshape(mask, wanted[len(shape)]), 0)
 
 
-def _unidirectional(call: OnnxCall) -> Seen:
-    return Seen(right=0 if call.attribute("unidirectional", 0) else -1)
+def _unidirectional(call: OnnxCall) -> _Seen:
+    return _Seen(right=0 if call.attribute("unidirectional", 0) else -1)
 
 
-def _near(call: OnnxCall, heads: _Heads, seen: Seen) -> Any:  # a Tensor or array; None where all keys are
+def _near(call: OnnxCall, heads: _Heads, seen: _Seen) -> Any:  # a Tensor or array; None where all keys are
     """Where a key is neither too far before its query nor too far behind it."""
     _, rows, keys = heads.shape
     places = positions(call, keys)

@@ -71,9 +71,10 @@ def _call(frame: Frame, call: Call) -> Value:
 
 def _of_low_bits(call: Call) -> Expr | None:
     """The integer without a sign whose remainder by 16 becomes a float; None for other values."""
-    rest = call.args[0] if call.function == "cast" and call.dtype == FLOAT32 else None
-    is_one = isinstance(rest, Call) and rest.function == "floor_mod" and rest.dtype in (UINT8, UINT16, UINT32)
-    return rest.args[0] if isinstance(rest, Call) and is_one and rest.args[1] == Literal(16, rest.dtype) else None
+    if call.function != "cast" or call.dtype != FLOAT32 or not isinstance(rest := call.args[0], Call):
+        return None
+    is_rest = rest.function == "floor_mod" and rest.dtype in (UINT8, UINT16, UINT32)
+    return rest.args[0] if is_rest and rest.args[1] == Literal(16, rest.dtype) else None
 
 
 def _is_contracted(call: Call) -> bool:
