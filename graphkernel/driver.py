@@ -28,6 +28,7 @@ from graphkernel.report.entries import host_entries, left_to_numpy, story_of
 from graphkernel.report.explain import Explanation
 from graphkernel.report.page.story import Came, without_weights
 from graphkernel.report.report import Report
+from graphkernel.runtime.cuda.cublas import find_cublas
 from graphkernel.runtime.cuda.cupy_host import CupyHost
 from graphkernel.runtime.cuda.device import Device, DeviceMemory, NoDevice, Refusals, find_device
 from graphkernel.runtime.cuda.device_executable import DeviceExecutable, Replan, check_values
@@ -308,7 +309,7 @@ def _host_library(request: _Request, graph: Graph, device: Device | NoDevice) ->
     if not isinstance(wanted, str):
         return wanted
     if isinstance(device, Device) and wanted == "auto":
-        return CupyHost(device.cupy)
+        return CupyHost(device.cupy, find_cublas(device.cupy))
     choices = ("auto", "numpy", "onnxruntime")
     if wanted not in choices:
         raise OptionError(f"host {wanted!r} is none of {', '.join(choices)}{nearest(wanted, choices)}")

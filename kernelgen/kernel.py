@@ -22,6 +22,7 @@ from kernelgen.stages import Lowered
 from kernelgen.system.cached_property import cached_property
 from kernelgen.targets.base import arguments
 from kernelgen.targets.entries import (
+    BoundCall,
     CachedEntry,
     DeviceCall,
     DeviceEntry,
@@ -162,6 +163,10 @@ class Kernel(NativeKernel):
         """
         if self._on_device is not None:
             self._on_device.load()
+
+    def bound(self, inputs: Sequence[Any]) -> BoundCall | None:
+        """The kernel for arrays of these shapes on the current device; None where it runs on none."""
+        return None if self._on_device is None else self._on_device.bound(inputs)
 
     def without_device(self) -> Kernel:
         """The same kernel, run by what stands in for a device; itself where the target needs none."""

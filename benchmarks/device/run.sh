@@ -35,11 +35,11 @@ cd "$ROOT"
 export GRAPHKERNEL_CACHE_DIR="$OUT/cache"
 "$OUT/venv/bin/python" -m graphkernel doctor | tee "$OUT/doctor.txt"
 
-"$OUT/venv/bin/python" -m benchmarks gpu --json "$OUT/gpu.json" ${CORPUS:+--corpus "$CORPUS"} 2> "$OUT/gpu.err" || true
-
 # The GPU part of the suite on the device itself; what needs none is shown elsewhere.
-"$OUT/venv/bin/python" -m pytest -q -rfE --tb=short -p no:cacheprovider \
+"$OUT/venv/bin/python" -m pytest -q -n auto -rfE --tb=short -p no:cacheprovider \
   -o addopts=--import-mode=importlib -o filterwarnings=default \
   tests/kernelgen/targets/gpu tests/graphkernel/runtime/test_device_plans.py tests/graphkernel/runtime/test_gpu_networks.py \
   tests/graphkernel/runtime/test_real_device.py tests/benchmarks/test_gpu.py > "$OUT/tests.txt" 2>&1 || true
 tail -n 20 "$OUT/tests.txt"
+
+"$OUT/venv/bin/python" -m benchmarks gpu --json "$OUT/gpu.json" ${CORPUS:+--corpus "$CORPUS"} 2> "$OUT/gpu.err" || true

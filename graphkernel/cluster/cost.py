@@ -18,7 +18,11 @@ from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.dims import total
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 from kernelgen.tensor.types import Dim
+
+
+HALF = 2  # bytes of an element that tensor cores multiply
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ def objection(graph: Graph, areas: Collection[Area], limits: Limits) -> Objectio
     """What the costs say against merging the ``areas`` of a ``graph`` under these ``limits``; None when they say
     nothing.
     """
-    return _copies(graph, areas) or _phases(areas, limits)
+    return _copies(graph, areas) or _phases(areas, limits) or _products(areas, limits)
 
 
 def too_large(areas: Collection[Area], limits: Limits) -> Objection | None:
@@ -133,6 +137,20 @@ def _phase_objection(area: Area, space: Space, limits: Limits) -> Objection | No
         )
     if isinstance(space.kept, int) and space.kept < limits.parallel_rows:
         return Objection("not-fused-cost", f"only {space.kept} rows in {space} to share among cores")
+    return None
+
+
+def _products(areas: Collection[Area], limits: Limits) -> Objection | None:
+    """A large product, or one of unknown size, is faster in a library, where the target has one that is."""
+    for node in (node for area in areas for node in area.opaque if node.op in (MATMUL, BATCH_MATMUL)):
+        limit = limits.half_products if node.args[0].type.dtype.itemsize == HALF else limits.other_products
+        if limit is None:
+            continue
+        rows, flip = node.args[0].type.shape[-2:], node.attrs.bool("transpose_a", False)
+        count = node.types[0].size * rows[0 if flip else 1]
+        if not isinstance(count, int) or count > limit:
+            message = f"{count} multiplications, more than {limit}: a library's {node.op.name} is faster"
+            return Objection("not-fused-cost", message)
     return None
 
 

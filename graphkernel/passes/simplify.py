@@ -18,7 +18,8 @@ from graphkernel.patterns.drive import Table, apply_rules, by_root
 from graphkernel.patterns.language import Rule, Safety
 from kernelgen.tensor.graph import Graph
 
-# Outside of kernels a bias is better left to the kernel that takes what follows it.
+# Outside of kernels a bias is better left to the kernel that takes what follows it; and so it is on a gpu, where the splitter
+# leaves all but small products to the library.
 MATMUL_BIAS = frozenset({"matmul_with_bias", "batch_matmul_with_bias"})
 
 
@@ -53,7 +54,7 @@ def enabled_rules(rules: tuple[Rule, ...], options: Options) -> tuple[Rule, ...]
     names = [rule.name for rule in rules]
     only = _named(options.enable_simplify_exprs_only, names, options)
     off = _named(options.disable_simplify_exprs, names, options)
-    if options.disable_matmul_post_fusion:
+    if options.disable_matmul_post_fusion or options.target == "gpu":
         off |= MATMUL_BIAS
     if options.enable_simplify_exprs_only:
         return tuple(rule for rule in rules if rule.name in only)

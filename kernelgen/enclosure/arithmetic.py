@@ -81,8 +81,16 @@ def add_smallest(x: Interval, kind: DType) -> Interval:
 
 
 def whole_quotient(x: Interval, y: Interval, kind: DType) -> Interval:
-    """FloorDiv: x / y in the data type ``kind``, rounded down."""
-    return divide(x, y, kind).map(np.floor)
+    """FloorDiv: x / y in the data type ``kind``, rounded down; with an infinity it is what numpy's algorithm, which
+    divides what the remainder leaves, makes of it: 1 // -inf is -1, and inf // 1 is NaN.
+    """
+    found = divide(x, y, kind).map(np.floor)
+    ends = [np.floor_divide(end, y.low) for end in (x.low, x.high)]
+    finite = np.isfinite(x.low) & np.isfinite(x.high)
+    special = y.points & (finite & np.isinf(y.low) | x.points & np.isinf(x.low))
+    return Interval(
+        np.where(special, np.minimum(*ends), found.low), np.where(special, np.maximum(*ends), found.high)
+    )
 
 
 def remainder(x: Interval, y: Interval, floored: bool, kind: DType) -> Interval:

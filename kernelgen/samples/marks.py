@@ -15,7 +15,7 @@ Random = np.random.Generator
 def structured(value: Array, random: Random) -> Array:
     """Some rows along one dim hold one number throughout, 0 where zeros may be; some have their extreme first or last."""
     dims = [d for d, extent in enumerate(value.shape) if extent > 1]
-    if not dims or value.dtype.kind in "bc":
+    if not dims or value.size == 0 or value.dtype.kind in "bc":
         return value
     for axis in random.permutation(dims)[:2]:  # what the last one arranges stays
         rows = np.moveaxis(value, axis, -1).copy()

@@ -127,11 +127,23 @@ class EstimatingEntry(Protocol):
         ...
 
 
+class BoundCall(Protocol):
+    """A kernel on a device for known shapes, so that little is left of a call but its launches."""
+
+    def __call__(self, arrays: Sequence[Any]) -> bool:
+        """Runs on inputs and outputs; False, and nothing ran, where an array lies as the kernel cannot use it."""
+        ...
+
+
 class DeviceCall(Protocol):
     """A kernel on a device: takes arrays of any library, and makes its outputs itself where none are given."""
 
     def __call__(self, inputs: Sequence[Any], out: Sequence[Any] | None = None) -> tuple[Any, ...]:
         """Runs the kernel."""
+        ...
+
+    def bound(self, inputs: Sequence[Any]) -> BoundCall:
+        """The kernel for arrays of the device's library of these shapes. Raises ArgumentError for those that do not fit."""
         ...
 
     def load(self) -> None:

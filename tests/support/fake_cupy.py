@@ -26,6 +26,7 @@ from kernelgen.machines.gpu.device import CAPABILITIES
 from kernelgen.simulators.ptx import run
 from kernelgen.system.object_cache import read_entry
 from kernelgen.targets.gpu.launch.cubins import unpacked
+from tests.support.fake_cublas import FakeCublas
 
 ALIGNMENT = 512
 CUDA = 2
@@ -45,6 +46,9 @@ class FakeDevice:
     failing: str = ""
     refused: str = ""
     """A part of the names of kernels that the driver does not load."""
+
+    def __post_init__(self) -> None:
+        self.cublas = FakeCublas(self.submit)
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -297,6 +301,8 @@ class RawKernel:
     def __init__(self, module: RawModule, name: str) -> None:
         self.name, self.ptx, self.module, self.max_dynamic_shared_size_bytes = name, "", module, 48 * 1024
 
+    kernel = property(lambda self: self)
+
     def compile(self) -> None:
         refused = FakeArray.device_of.refused
         if refused and refused in self.name:
@@ -366,6 +372,11 @@ def asnumpy(given: Any) -> np.ndarray:
     return given.get() if isinstance(given, FakeArray) else np.asarray(given)
 
 
+def ascontiguousarray(given: Any) -> FakeArray:
+    """The array itself where it is contiguous."""
+    return given if given.flags.c_contiguous else given.copy()
+
+
 def from_dlpack(given: Any) -> Any:
     return given.__dlpack__(stream=FakeArray.device_of.streams[-1].ptr or 1)
 
@@ -392,16 +403,18 @@ def install(patch: pytest.MonkeyPatch) -> FakeDevice:
             driverGetVersion=lambda: 13000,
             runtimeGetVersion=lambda: 13000,
         ),
-        UnownedMemory=lambda ptr, size, owner: types.SimpleNamespace(ptr=ptr, size=size, owner=owner),
+        UnownedMemory=lambda ptr, size, owner, device_id=-1: types.SimpleNamespace(ptr=ptr, size=size, owner=owner),
         MemoryPointer=lambda mem, offset: types.SimpleNamespace(mem=mem, ptr=mem.ptr + offset),
         MemoryPool=MemoryPool,
+        device=types.SimpleNamespace(get_cublas_handle=lambda: 1),
         using_allocator=using_allocator,
     )
     members = {
         "ndarray": FakeArray, "empty": FakeArray, "asarray": asarray,
-        "asnumpy": asnumpy, "from_dlpack": from_dlpack, "RawModule": RawModule, "cuda": cuda, "__version__": "14.2.0",
+        "asnumpy": asnumpy, "ascontiguousarray": ascontiguousarray, "from_dlpack": from_dlpack, "RawModule": RawModule, "cuda": cuda, "__version__": "14.2.0",
     }  # fmt: skip
     for name, member in members.items():
         setattr(cupy, name, member)
     patch.setitem(sys.modules, "cupy", cupy)
+    patch.setattr("graphkernel.runtime.cuda.cublas.load_library", lambda major: device.cublas)
     return device

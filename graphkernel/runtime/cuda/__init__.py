@@ -1,4 +1,4 @@
 """Plans on a CUDA device.
 
-Reading order: cupy_host, device, capture, device_executable.
+Reading order: cublas, cupy_host, launch_action, device, capture, device_executable.
 """

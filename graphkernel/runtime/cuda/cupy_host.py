@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from graphkernel.runtime.cuda.cublas import Cublas
 from graphkernel.runtime.steps.steps import Action, Slots, Step
 from kernelgen.system.escape import line
 from kernelgen.tensor.bind import concrete_attrs
@@ -32,6 +33,7 @@ class CupyHost:
     """No regions: every operator alone, on the device."""
 
     cupy: Any = field(repr=False)
+    cublas: Cublas | None = field(default=None, repr=False)
     name: str = "cupy"
     regions: bool = False
 
@@ -54,7 +56,11 @@ class CupyHost:
     def single(self, node: Node, slots: Mapping[Value, int]) -> Step:
         """One operator."""
         return CupyStep(
-            node, tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs), self.cupy
+            node,
+            tuple(slots[arg] for arg in node.args),
+            tuple(slots[value] for value in node.outs),
+            self.cupy,
+            self.cublas,
         )
 
 
@@ -66,6 +72,7 @@ class CupyStep:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     cupy: Any = field(repr=False)
+    cublas: Cublas | None = field(default=None, repr=False)
     buffered: bool = False
 
     @property
@@ -94,7 +101,7 @@ class _CupyAction:
 
     def _on_device(self, operands: Sequence[Any]) -> Sequence[Any]:
         try:
-            results = self._results(_meaning(self.step.node, operands), operands)
+            results = self._results(self._meaning(operands), operands)
         except FOREIGN as error:
             self.why_on_host = str(error) or type(error).__name__
             LOGGER.warning(
@@ -102,6 +109,13 @@ class _CupyAction:
             )
             return self._on_host(operands)
         return results
+
+    def _meaning(self, operands: Sequence[Any]) -> Meaning:
+        """The operator's meaning, but for products that cuBLAS has."""
+        node, cublas = self.step.node, self.step.cublas
+        if cublas is not None and node.op in (MATMUL, BATCH_MATMUL) and cublas.takes(operands):
+            return cublas.product
+        return _meaning(node, operands)
 
     def _on_host(self, operands: Sequence[Any]) -> Sequence[Any]:
         return self._results(self.step.node.op.meaning, [self.step.cupy.asnumpy(operand) for operand in operands])

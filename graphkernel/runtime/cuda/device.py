@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphkernel.errors import InputError, RuntimeFailure
+from graphkernel.runtime.cuda.launch_action import launched
 from graphkernel.runtime.inputs.torch_tensors import check_tensor, is_torch
 from graphkernel.runtime.steps.program import Program, Segment
 from graphkernel.runtime.steps.steps import Action, KernelStep, Slots
@@ -96,10 +97,10 @@ class DeviceMemory:
             np.copyto(np.asarray(place), self.device.cupy.asnumpy(result))
 
     def actions(self, program: Program, part: Segment, slots: Slots, actions: tuple[Action, ...]) -> tuple[Action, ...]:
-        """The actions; with ``debug`` the caller waits for each and an error names the step."""
-        if not self.debug:
-            return actions
+        """Launches; with ``debug`` the actions themselves, where the caller waits for each and an error names the step."""
         steps = program.steps[part.first : part.last]
+        if not self.debug:
+            return tuple(map(launched, steps, actions))
         return tuple(_watched(step.name, act, self.wait) for step, act in zip(steps, actions, strict=True))
 
     def unwatched(self) -> DeviceMemory:

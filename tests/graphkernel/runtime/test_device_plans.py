@@ -172,6 +172,7 @@ def test_operator_that_cupy_lacks_runs_on_the_host_and_says_so(
     device: FakeDevice, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fake_cupy, "REFUSED", frozenset({"swapaxes"}))
+    monkeypatch.setattr(device, "cublas", None)
 
     def product(x: Any, w: Any) -> Any:
         return ops.matmul(x, w, transpose_b=True)

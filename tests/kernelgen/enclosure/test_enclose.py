@@ -51,6 +51,14 @@ def test_every_operator_that_has_a_meaning_has_a_rule():
     assert {op.name for op in {*ELEMENTWISE, *MEANINGS} - set(RULES)} == {"Custom", "UserDefined"}
 
 
+def test_whole_quotients_with_infinities_are_numpys():
+    desc = binary("FloorDiv", size=6)
+    x, y = single(31, -2, 0, INF, -INF, 7), single(-INF, INF, -INF, 2, 3, 2)
+    with np.errstate(invalid="ignore"):
+        assert not fault(desc, [x, y], [np.floor_divide(x, y)])
+    assert fault(desc, [x, y], [np.floor(x / y)])
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_what_the_operators_mean_lies_inside(seed: int):
     """Random kernels, evaluated operator by operator with the rounding of each data type."""

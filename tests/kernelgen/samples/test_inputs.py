@@ -27,6 +27,10 @@ def test_arrays_have_the_described_shapes_and_types():
         assert (array.shape, array.dtype) == (described.shape, described.dtype.numpy)
 
 
+def test_an_array_without_elements_is_drawn():
+    assert draw(examples.softmax(0, 3))[0].shape == (0, 3)
+
+
 def test_symbols_get_different_sizes():
     desc = examples.softmax(sym("R"), sym("C"))
     assert draw(desc)[0].shape == (bind_symbols(desc)["R"], bind_symbols(desc)["C"])

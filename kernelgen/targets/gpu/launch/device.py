@@ -83,4 +83,4 @@ def _function(module: Any, launch: Launch) -> Function:
     function.compile()  # loads the module while its file is there
     if launch.most_dynamic_shared:
         function.max_dynamic_shared_size_bytes = launch.most_dynamic_shared
-    return function
+    return function.kernel  # of the current device, which a RawKernel would look up in every call

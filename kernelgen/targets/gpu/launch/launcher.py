@@ -22,27 +22,13 @@ from kernelgen.nest.nodes import Nest, Space
 from kernelgen.system.cached_property import cached_property
 from kernelgen.targets.gpu.dialects.program import Launch
 from kernelgen.targets.gpu.launch.arrays import Border, Layout, Library
+from kernelgen.targets.gpu.launch.bound import ALIGNMENT, BoundKernel, Call, launch
 from kernelgen.targets.gpu.launch.cubins import cached_cubin
 from kernelgen.targets.gpu.launch.device import ARCH, Device, Function, load_functions
 from kernelgen.tensor.dims import evaluate
 
-ALIGNMENT = 16
-"""Bytes: the widest access of a thread. Every library's own arrays start at multiples of 256; slices of them may not."""
-
 KEPT_SIGNATURES = 64
 """Sets of shapes for which the sizes of a launch are kept."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """A launch for known sizes: ``buffers`` are the positions of its pointers, ``sizes`` its last arguments."""
-
-    function: Function
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared: int
-    buffers: tuple[int, ...]
-    sizes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -111,11 +97,14 @@ class DeviceKernel:
         if overlap or not library.are_plain(inputs) or any([pointer & (ALIGNMENT - 1) for pointer in pointers]):
             inputs = self._plain_inputs(library, inputs, overlap)  # copies, which live until all is launched
             pointers[: len(inputs)] = library.pointers(inputs)
-        for call in prepared.calls:
-            call.function(
-                call.grid, call.block, (*[pointers[k] for k in call.buffers], *call.sizes), shared_mem=call.shared
-            )
+        launch(prepared.calls, pointers)
         return outputs
+
+    def bound(self, inputs: Sequence[Any]) -> BoundKernel:
+        """The kernel for cupy arrays of these shapes on the current device. Raises ArgumentError for those that do not fit."""
+        library = self._border.cupy_arrays
+        prepared = self._prepare(library, inputs)
+        return BoundKernel(prepared.calls, tuple(library.empty((size,), prepared.byte) for size in prepared.workspaces))
 
     @cached_property
     def _border(self) -> Border:

@@ -14,6 +14,7 @@ from kernelgen.native.signature import Signature
 from kernelgen.nest.index import floor_divide
 from kernelgen.nest.nodes import Block, Buffer, Index, IndexBinary, IndexOp, Nest, Num, Space, Var
 from kernelgen.targets.gpu.dialects.program import Launch
+from kernelgen.targets.gpu.launch.arrays import Border
 from kernelgen.targets.gpu.launch.device import Device, NoDevice, find_device
 from kernelgen.targets.gpu.launch.launcher import DeviceKernel
 from kernelgen.tensor.dims import Dim, sym
@@ -168,6 +169,29 @@ def test_torch_tensors_use_torchs_stream_and_allocator(device: FakeDevice, monke
     assert not device.waits
 
 
+def test_torch_tensors_are_seen_as_cupys_and_given_back(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = fake_torch(stream=91)
+    monkeypatch.setitem(__import__("sys").modules, "torch", torch)
+    border, x = Border(found().cupy), torch.Tensor(on_device(values(40)))
+    with border.stream_of((x,)):
+        taken = border.take(x, "x")
+        back = border.giver((x,))(taken)
+    assert (taken.data.ptr, taken.shape, taken.dtype) == (x.data_ptr(), (40,), np.float32)
+    assert isinstance(back, torch.Tensor)
+    assert back.data_ptr() == x.data_ptr()
+    assert not device.log
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_what_a_view_would_not_be_comes_by_dlpack(device: FakeDevice, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """A tensor with gaps; and one that another stream makes than cupy's."""
+    torch = fake_torch(stream=0 if step > 1 else 91)
+    monkeypatch.setitem(__import__("sys").modules, "torch", torch)
+    x = torch.Tensor(FakeArray(host=values(40)[::step]))
+    assert np.array_equal(Border(found().cupy).take(x, "x").host, values(40)[::step])
+    assert [entry[0] for entry in device.log] == ["dlpack"]
+
+
 @pytest.mark.parametrize("static", [True, False])
 def test_what_does_not_fit_is_named(device: FakeDevice, static: bool) -> None:
     kernel, x = twice(8 if static else N), on_device(values(8))
@@ -213,7 +237,9 @@ def test_without_a_driver_the_reason_is_cupys(device: FakeDevice, monkeypatch: p
 def test_names_that_are_used_are_cupys() -> None:
     cupy = pytest.importorskip("cupy")
     assert {"get_function"} <= set(dir(cupy.RawModule))
-    assert {"compile", "max_dynamic_shared_size_bytes"} <= set(dir(cupy.RawKernel))
+    assert {"compile", "kernel", "max_dynamic_shared_size_bytes"} <= set(dir(cupy.RawKernel))
+    assert {"ascontiguousarray", "from_dlpack"} <= set(dir(cupy))
+    assert {"get_cublas_handle"} <= set(dir(cupy.cuda.device))
     stream = {"synchronize", "record", "wait_event", "begin_capture", "end_capture"}
     assert stream <= set(dir(cupy.cuda.Stream))
     assert stream <= set(dir(cupy.cuda.ExternalStream))
@@ -231,7 +257,9 @@ def fake_torch(stream: int) -> Any:
         def __init__(self, inner: FakeArray) -> None:
             self.inner = inner
 
+        device = "cuda:0"
         shape = property(lambda self: self.inner.shape)
+        host = property(lambda self: self.inner.host)
         dtype = property(lambda self: getattr(torch, self.inner.dtype.name))
 
         def data_ptr(self) -> int:
@@ -248,13 +276,31 @@ def fake_torch(stream: int) -> Any:
         def get_device(self) -> int:
             return 0
 
+        def numel(self) -> int:
+            return self.inner.size
+
+        def element_size(self) -> int:
+            return self.inner.itemsize
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return fake_cupy.CUDA, 0
+
+        def __dlpack__(self, stream: int) -> FakeArray:
+            device_of.log.append(("dlpack", stream))
+            return self.inner
+
+    device_of = FakeArray.device_of
+
     def empty(shape: tuple[int, ...], dtype: str, device: str) -> Tensor:
         return Tensor(FakeArray(shape, np.dtype(dtype.removeprefix("torch."))))
 
     for name in ("float32", "float64", "uint8", "bfloat16"):
         setattr(torch, name, f"torch.{name}")
     current = types.SimpleNamespace(cuda_stream=stream)
-    members = {"Tensor": Tensor, "empty": empty, "cuda": types.SimpleNamespace(current_stream=lambda: current)}
+    members = {
+        "Tensor": Tensor, "empty": empty, "from_dlpack": Tensor,
+        "cuda": types.SimpleNamespace(current_stream=lambda device=None: current),
+    }  # fmt: skip
     for name, member in members.items():
         setattr(torch, name, member)
     return torch

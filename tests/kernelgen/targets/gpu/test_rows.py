@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from kernel_examples import Writer, constant, softmax, tensor
@@ -13,6 +15,7 @@ from kernelgen.kernel import Kernel
 from kernelgen.machines.gpu.device import HOPPER
 from kernelgen.nest.nodes import Alloc, Grid, Num, Space
 from kernelgen.nest.walk import statements
+from kernelgen.simulators.ptx import Report
 from kernelgen.targets.gpu.dialects.program import launches
 from kernelgen.targets.gpu.launch.interpret import InterpretedEntry
 from kernelgen.tensor.dims import sym
@@ -41,16 +44,14 @@ def unknown() -> Kernel:
 @pytest.mark.parametrize("columns", [1, 5, 300, FITTING, FITTING + 1])
 def test_one_kernel_is_right_at_every_length(unknown: Kernel, columns: int) -> None:
     x = np.random.default_rng(columns).normal(size=(2, columns)).astype(np.float32)
-    (y,) = interpreted(unknown, x)
+    y, (report,) = interpreted(unknown, x)
     powers = np.exp(x - x.max(1, keepdims=True))
     np.testing.assert_allclose(y, powers / powers.sum(1, keepdims=True), rtol=1e-5)
-    (report,) = entry_of(unknown).reports
     assert report.kernel == ("softmax_0" if columns <= FITTING else "softmax_0_long")
 
 
 def test_a_row_that_fits_is_read_once_and_written_once(unknown: Kernel) -> None:
-    interpreted(unknown, np.ones((2, 1000), np.float32))
-    (report,) = entry_of(unknown).reports
+    _, (report,) = interpreted(unknown, np.ones((2, 1000), np.float32))
     assert report.counts.of("global load").bytes == 2 * 1000 * 4 == report.counts.of("global store").bytes
 
 
@@ -69,11 +70,10 @@ def test_rows_share_memory_when_one_ends_where_the_other_starts(unknown: Kernel)
 def test_other_passes_over_a_row(operators: tuple[str, ...]) -> None:
     kernel = kernelgen.compile(centred(*operators), "gpu")
     x = np.random.default_rng(0).normal(size=(3, 77)).astype(np.float32)
-    (y,) = interpreted(kernel, x)
+    y, (report,) = interpreted(kernel, x)
     value = x - x.sum(1, keepdims=True)
     value = np.tanh(value) if operators else value
     np.testing.assert_allclose(y, value / np.sqrt((value * value).sum(1, keepdims=True) + 1), rtol=1e-4, atol=1e-6)
-    (report,) = entry_of(kernel).reports
     assert report.counts.of("global load").bytes == x.nbytes == report.counts.of("global store").bytes
 
 
@@ -86,8 +86,7 @@ def test_rows_of_known_length_need_no_second_form() -> None:
 def test_rows_of_known_length_are_read_once(columns: int) -> None:
     """No multiple of what the threads take in a turn: the last turn is guarded."""
     kernel = kernelgen.compile(softmax(2, columns), "gpu")
-    interpreted(kernel, np.ones((2, columns), np.float32))
-    (report,) = entry_of(kernel).reports
+    _, (report,) = interpreted(kernel, np.ones((2, columns), np.float32))
     assert report.counts.of("global load").bytes == 2 * columns * 4 == report.counts.of("global store").bytes
     assert report.counts.of("local load").requests == 0
 
@@ -97,16 +96,15 @@ def rows_of(grid: Grid) -> list[str]:
     return [buffer.name for buffer in made if buffer.space is Space.SHARED and "_row" in buffer.name]
 
 
-def entry_of(kernel: Kernel) -> InterpretedEntry:
-    assert isinstance(kernel.entry, InterpretedEntry)
-    return kernel.entry
-
-
-def interpreted(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, ...]:
+def interpreted(kernel: Kernel, x: np.ndarray) -> tuple[np.ndarray, Sequence[Report]]:
+    """The result and what each launch did, in the interpreter also where there is a device."""
+    kernel = kernel.without_device()
     try:
-        return kernel(x)
+        (y,) = kernel(x)
     except BackendUnavailable as error:
         pytest.skip(str(error))
+    assert isinstance(kernel.entry, InterpretedEntry)
+    return y, kernel.entry.reports
 
 
 @pytest.mark.parametrize("columns", [1, 5, 33, 300, 4096])
