@@ -45,17 +45,22 @@ def _finish(arguments: argparse.Namespace, record: dict[str, Any]) -> None:
 
 
 def _dated(record: dict[str, Any]) -> dict[str, Any]:
-    return record | {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
+    """With today's date, unless it is the record of an earlier run."""
+    return {**record, "date": record.get("date") or datetime.datetime.now(datetime.UTC).date().isoformat()}
 
 
 def _device(arguments: argparse.Namespace) -> dict[str, Any]:
-    """All of it on a CUDA device; the file grows as parts are done. torch compiles there on all cores, as users have it."""
+    """All of it on a CUDA device; the file grows as parts are done. torch compiles there on all cores, as users have it.
+
+    Without a device a file that one made gets the estimates anew.
+    """
     from benchmarks.gpu.run import Request, run
 
     peers = not arguments.no_peers and find_spec("torch") is not None
     corpus = None if arguments.corpus is None else Path(arguments.corpus)
-    request = Request(arguments.case, corpus, arguments.tiny, peers)
-    return run(request, lambda record: _finish(arguments, record))
+    request, out = Request(arguments.case, corpus, arguments.tiny, peers), Path(arguments.json)
+    known: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+    return run(request, lambda record: _finish(arguments, record), known if known.get("device") else None)
 
 
 def _published(arguments: argparse.Namespace) -> dict[str, Any]:

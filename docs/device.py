@@ -8,7 +8,7 @@ from typing import Any
 from docs.markdown import table
 from docs.measured import read
 
-OURS, EAGER = "ours", "torch eager"
+OURS, CAPTURED, EAGER = "ours", "ours, CUDA graph", "torch eager"
 COMPILED = ("torch.compile", "torch.compile, CUDA graph")
 
 
@@ -21,11 +21,14 @@ def classes() -> str:
 
 
 def measured(record: Mapping[str, Any]) -> str:
-    """Ours, the best of torch.compile's modes over ours, eager over ours, the share of a copy's bandwidth."""
+    """Ours, captured too, what the model says of it, the best of torch.compile's modes over ours, eager over ours, the share
+    of a copy's bandwidth.
+    """
     device, summary = record["device"], record["summary"]
-    head = ("class", "ours, ms", "torch.compile takes", "torch eager takes", "of a copy's bandwidth", "cold compile, ms",
-            "torch's, ms")  # fmt: skip
-    rows = [_measured_row(name, row) for name, row in record["classes"].items()]
+    head = ("class", "ours, ms", "captured, ms", "estimated, ms", "torch.compile takes", "torch eager takes",
+            "of a copy's bandwidth", "cold compile, ms", "torch's, ms")  # fmt: skip
+    expected = record.get("estimate", {}).get("classes", {})
+    rows = [_measured_row(name, row, expected.get(name, {})) for name, row in record["classes"].items()]
     text = (
         f"{device['name']}, CUDA {device['cuda']}, {record['date']}: medians in which all take turns. Geometric means: "
         f"torch.compile takes {_times(summary['torch_over_ours'])}, {_share(summary['bandwidth_fraction'])} of a copy's "
@@ -34,18 +37,23 @@ def measured(record: Mapping[str, Any]) -> str:
     return f"\n{text}\n\n{table(head, rows)}\n\n"
 
 
-def _measured_row(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+def _measured_row(name: str, row: Mapping[str, Any], expected: Mapping[str, Any]) -> tuple[str, ...]:
     if "failed" in row:
-        return (f"`{name}`", row["failed"], "", "", "", "", "")
+        return (f"`{name}`", row["failed"], "", "", "", "", "", "", "")
     ours, against, everyone = row["contestants"][OURS], row["times_of_ours"], row["contestants"]
     modes = [mode for mode in COMPILED if mode in against]
     best = min((against[mode]["median"] for mode in modes), default=None)
     eager = against[EAGER]["median"] if EAGER in against else None
     cold = min((everyone[mode]["cold_compile_ms"] for mode in modes), default=None)
     return (
-        f"`{name}`{'' if ours['right'] else ' (wrong)'}", f"{ours['milliseconds']['median']:.3g}", _times(best), _times(eager),
+        f"`{name}`{'' if ours['right'] else ' (wrong)'}", _milliseconds(ours), _milliseconds(everyone.get(CAPTURED)),
+        f"{expected['milliseconds']:.3g}" if "milliseconds" in expected else "", _times(best), _times(eager),
         _share(ours["bandwidth_fraction"]), f"{ours['cold_compile_ms']:.0f}", "" if cold is None else f"{cold:.0f}",
     )  # fmt: skip
+
+
+def _milliseconds(contestant: Mapping[str, Any] | None) -> str:
+    return "" if contestant is None else f"{contestant['milliseconds']['median']:.3g}"
 
 
 def estimated(record: Mapping[str, Any]) -> str:

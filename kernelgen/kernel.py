@@ -164,9 +164,11 @@ class Kernel(NativeKernel):
         if self._on_device is not None:
             self._on_device.load()
 
-    def bound(self, inputs: Sequence[Any]) -> BoundCall | None:
-        """The kernel for arrays of these shapes on the current device; None where it runs on none."""
-        return None if self._on_device is None else self._on_device.bound(inputs)
+    def bound(self, arrays: Sequence[Any], moving: Sequence[int]) -> BoundCall | None:
+        """The kernel for inputs and outputs of these shapes on the current device, those at the positions ``moving`` others
+        in each call; None where it runs on none.
+        """
+        return None if self._on_device is None else self._on_device.bound(arrays, moving)
 
     def without_device(self) -> Kernel:
         """The same kernel, run by what stands in for a device; itself where the target needs none."""

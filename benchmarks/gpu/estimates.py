@@ -17,7 +17,7 @@ from kernelgen.machines.gpu.timed import MACHINES
 from kernelgen.targets.entries import LaunchEstimate
 from kernelgen.targets.gpu.launch.nvrtc import compile_cuda
 
-MACHINE = "H200"
+MACHINE = "H100"
 SHOWN = 4
 Record = dict[str, Any]
 

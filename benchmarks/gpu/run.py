@@ -49,12 +49,15 @@ class Request:
     seconds: float = TOTAL_SECONDS
 
 
-def run(request: Request, save: Save) -> Record:
-    """The record; ``save`` is called with what there is after every part. Without a device it says so and holds estimates."""
+def run(request: Request, save: Save, known: Record | None = None) -> Record:
+    """The record; ``save`` is called with what there is after every part. Without a device it holds estimates, beside what
+    a device measured before, the record ``known``, or says that there was none.
+    """
     device = find_device()
     record: Record = {"versions": _versions(), "tiny": request.tiny}
     if isinstance(device, NoDevice):
-        record |= {"device": None, "reason": device.reason, "estimate": {"machine": MACHINE, "classes": {}}}
+        record = dict(known) if known else record | {"device": None, "reason": device.reason}
+        record |= {"estimate": {"machine": MACHINE, "classes": {}}}
         for case in CASES:
             if case.name in request.names or not request.names:
                 record["estimate"]["classes"][case.name] = estimates.guarded(case, request.tiny)
@@ -173,7 +176,9 @@ def estimate_line(name: str, found: Record) -> str:
 
 
 def summary(record: Record) -> Record:
-    """Geometric means over the classes that were measured: torch's best mode over ours, the copy's share, cold compiles."""
+    """Geometric means over the classes that were measured: torch's best mode over ours, the copy's share where launches are
+    not all of it, cold compiles.
+    """
     rows = [one for one in record["classes"].values() if "failed" not in one]
     best = [min(one["times_of_ours"][mode]["median"] for mode in MODES) for one in rows
             if all(mode in one["times_of_ours"] for mode in MODES)]  # fmt: skip
@@ -182,7 +187,12 @@ def summary(record: Record) -> Record:
         for one in rows
         if all(mode in one["contestants"] for mode in MODES)
     ]
-    shares = [one["contestants"][OURS]["bandwidth_fraction"] for one in rows]
+    small = {case.name for case in CASES if case.small}
+    shares = [
+        one["contestants"][OURS]["bandwidth_fraction"]
+        for name, one in record["classes"].items()
+        if "failed" not in one and name not in small
+    ]
     return {
         "measured": len(rows),
         "right": sum(one["contestants"][OURS]["right"] for one in rows),

@@ -22,9 +22,6 @@ from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL
 from kernelgen.tensor.types import Dim
 
 
-HALF = 2  # bytes of an element that tensor cores multiply
-
-
 @dataclass(frozen=True)
 class Objection:
     """Why a merge is refused: a reason code of :mod:`graphkernel.decisions` and the figures, without labels of nodes."""
@@ -142,12 +139,12 @@ def _phase_objection(area: Area, space: Space, limits: Limits) -> Objection | No
 
 def _products(areas: Collection[Area], limits: Limits) -> Objection | None:
     """A large product, or one of unknown size, is faster in a library, where the target has one that is."""
+    if limits.products is None:
+        return None
     for node in (node for area in areas for node in area.opaque if node.op in (MATMUL, BATCH_MATMUL)):
-        limit = limits.half_products if node.args[0].type.dtype.itemsize == HALF else limits.other_products
-        if limit is None:
-            continue
-        rows, flip = node.args[0].type.shape[-2:], node.attrs.bool("transpose_a", False)
-        count = node.types[0].size * rows[0 if flip else 1]
+        left, (rows, columns) = node.args[0].type, node.types[0].shape[-2:]
+        count = node.types[0].size * left.shape[-2 if node.attrs.bool("transpose_a", False) else -1]
+        limit = limits.products.of(left.dtype.itemsize, rows, columns)
         if not isinstance(count, int) or count > limit:
             message = f"{count} multiplications, more than {limit}: a library's {node.op.name} is faster"
             return Objection("not-fused-cost", message)

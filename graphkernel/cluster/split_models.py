@@ -12,6 +12,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kernelgen.tensor.types import Dim
+
+HALF = 2  # bytes of an element that tensor cores multiply
+
+
+@dataclass(frozen=True)
+class ProductLimits:
+    """Most multiplications of a product that is worth a kernel with its epilogue, beside a library's product and an
+    epilogue by itself: of 16-bit floats, of others, and of a single row or column.
+    """
+
+    halves: int
+    others: int
+    vectors: int
+
+    def of(self, itemsize: int, rows: Dim, columns: Dim) -> int:
+        """That of a product with so many rows and columns, of elements of ``itemsize`` bytes."""
+        if 1 in (rows, columns):
+            return self.vectors
+        return self.halves if itemsize == HALF else self.others
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -23,8 +44,7 @@ class Limits:
     generator makes launches of its own (softmax of 64 x 8192 on an H200: 2.8 us in one kernel, 6.9 in three, estimated).
     ``product_outputs``, ``sibling_outputs``: most results of a matrix product with its epilogue, of areas side by side.
     ``stitch_elements``: what a reduction must read before its results are worth being passed on inside a kernel.
-    ``half_products``, ``other_products``: most multiplications of a product of 16-bit floats, and of another one, that is
-    worth a kernel with its epilogue beside a library's product and an epilogue of its own; None: any number.
+    ``products``: how large a product may be that is a kernel with what stands beside it; None where no library is faster.
     """
 
     composite_op_limit_size: int = 200
@@ -37,8 +57,7 @@ class Limits:
     sibling_outputs: int = 8
     horizontal_size: int = 64
     stitch_elements: int = 12 * 1024
-    half_products: int | None = None
-    other_products: int | None = None
+    products: ProductLimits | None = None
 
 
 @dataclass(frozen=True)
@@ -112,14 +131,18 @@ ASCEND = (
     *("transpose", "isolate_reshape", *LAST),
 )
 
-GPU_LIMITS = Limits(parallel_rows=1, half_products=1 << 27, other_products=1 << 24)
-"""An H100 takes 6.2 us for a float16 product of 128 x 768 x 768 with a gelu in one kernel, 6.8 in cuBLAS and a kernel; for one
-of 512 x 768 x 3072 20.8 and 11.6, of 8192 x 4096 x 4096 929 and 400 (our products reach 0.38 of cuBLAS there, as they do
-without the instructions of a warp group)."""
+GPU_PRODUCTS = ProductLimits(halves=1 << 27, others=1 << 24, vectors=1 << 16)
+"""Measured on an H100, a gelu behind the product, microseconds in one kernel and in cuBLAS with a kernel:
+
+    float16   128 x  768 x  768    6.3 and 6.9        float32   256 x  256 x  256    9.0 and 10.4
+    float16   256 x  768 x  768    8.8 and 7.4        float32  2048 x 2048 x 2048    415 and  347
+    float16  8192 x 4096 x 4096    929 and 400        float16     1 x 4096 x 4096    119 and   12
+
+Our tiles reach 0.38 of cuBLAS in the largest: they do without the instructions of warp groups."""
 
 MODELS: Mapping[str, SplitModel] = {
     "cpu": SplitModel(CPU, Limits()),
-    "gpu": SplitModel(GPU, GPU_LIMITS),
+    "gpu": SplitModel(GPU, Limits(parallel_rows=1, products=GPU_PRODUCTS)),
     "ascend": SplitModel(ASCEND, Limits(reduce_fuse_depth=10, backward_fuse_depth=6, parallel_rows=32)),
 }
 

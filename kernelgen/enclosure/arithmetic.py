@@ -88,9 +88,7 @@ def whole_quotient(x: Interval, y: Interval, kind: DType) -> Interval:
     ends = [np.floor_divide(end, y.low) for end in (x.low, x.high)]
     finite = np.isfinite(x.low) & np.isfinite(x.high)
     special = y.points & (finite & np.isinf(y.low) | x.points & np.isinf(x.low))
-    return Interval(
-        np.where(special, np.minimum(*ends), found.low), np.where(special, np.maximum(*ends), found.high)
-    )
+    return Interval(np.where(special, np.minimum(*ends), found.low), np.where(special, np.maximum(*ends), found.high))
 
 
 def remainder(x: Interval, y: Interval, floored: bool, kind: DType) -> Interval:

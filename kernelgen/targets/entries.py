@@ -131,7 +131,7 @@ class BoundCall(Protocol):
     """A kernel on a device for known shapes, so that little is left of a call but its launches."""
 
     def __call__(self, arrays: Sequence[Any]) -> bool:
-        """Runs on inputs and outputs; False, and nothing ran, where an array lies as the kernel cannot use it."""
+        """Runs on inputs and outputs; False, and nothing ran, where one lies as the kernel cannot use it."""
         ...
 
 
@@ -142,8 +142,10 @@ class DeviceCall(Protocol):
         """Runs the kernel."""
         ...
 
-    def bound(self, inputs: Sequence[Any]) -> BoundCall:
-        """The kernel for arrays of the device's library of these shapes. Raises ArgumentError for those that do not fit."""
+    def bound(self, arrays: Sequence[Any], moving: Sequence[int]) -> BoundCall:
+        """The kernel for inputs and outputs of these shapes, of the device's library; those at the positions ``moving`` are
+        others in each call. Raises ArgumentError for those that do not fit.
+        """
         ...
 
     def load(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.gpu import classes, estimates, run, v100
+from benchmarks.gpu import classes, correctness, estimates, run, v100
 from benchmarks.gpu.cases import CASES, GpuCase
 from benchmarks.gpu.contestants import CAPTURED, OURS
 from benchmarks.gpu.correctness import catalogue, every
@@ -171,6 +171,15 @@ def test_class_that_hangs_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> 
     assert {name: one["failed"] for name, one in found.items()} == {
         "softmax": "said", "adam": "not done after 3 s", "swiglu": "said"
     }  # fmt: skip
+
+
+def test_each_operator_of_the_catalogue_is_right(tmp_path: Path) -> None:
+    """What the benchmark asks of a device, asked of a CPU: it holds the samples and the ranges of the checker, too."""
+    count = correctness.catalogue(tmp_path)
+    found = correctness.verified(sorted(tmp_path.glob("*.info")), "cpu", 300)
+    assert not found["faults"]
+    assert found["passed"] + found["skipped"] == found["files"] == count
+    assert found["passed"] > 120
 
 
 def test_summary_and_table() -> None:

@@ -41,7 +41,7 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
     "vision_transformer": lambda: dense(197, 768, 768),
     "square": lambda: product(64, 64, 64, ops.exp),
     "odd_rows": lambda: product(33, 64, 64, ops.exp),
-    "odd_columns": lambda: product(1000, 1001, 1000, ops.exp),
+    "odd_columns": lambda: product(100, 1001, 1000, ops.exp),
     "odd_terms": lambda: product(64, 64, 63, lambda y: y * y),
     "odd": lambda: product(7, 9, 11, ops.relu),
 }  # fmt: skip

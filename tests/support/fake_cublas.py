@@ -60,4 +60,4 @@ def _matrix(address: Any, kind: int, leading: int, columns: int, offset: int) ->
     dtype = np.dtype(KINDS[kind])
     size = leading * columns * dtype.itemsize
     memory = (ctypes.c_char * size).from_address(address.value + offset * dtype.itemsize)
-    return np.frombuffer(memory, np.uint8).view(dtype).reshape(columns, leading).T
+    return np.frombuffer(memoryview(memory).cast("B"), np.uint8).view(dtype).reshape(columns, leading).T

@@ -411,7 +411,8 @@ def install(patch: pytest.MonkeyPatch) -> FakeDevice:
     )
     members = {
         "ndarray": FakeArray, "empty": FakeArray, "asarray": asarray,
-        "asnumpy": asnumpy, "ascontiguousarray": ascontiguousarray, "from_dlpack": from_dlpack, "RawModule": RawModule, "cuda": cuda, "__version__": "14.2.0",
+        "asnumpy": asnumpy, "ascontiguousarray": ascontiguousarray,
+        "from_dlpack": from_dlpack, "RawModule": RawModule, "cuda": cuda, "__version__": "14.2.0",
     }  # fmt: skip
     for name, member in members.items():
         setattr(cupy, name, member)

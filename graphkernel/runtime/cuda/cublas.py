@@ -105,9 +105,7 @@ class Cublas:
         passed += [ctypes.c_void_p(out.data.ptr), kind, columns, ctypes.c_longlong(rows * columns), batch]
         flips = [flip for flip, *_ in operands]
         handle = self._handle()
-        _check(
-            self.library.cublasGemmStridedBatchedEx(handle, *flips, *extents, *passed, compute, DEFAULT_ALGORITHM)
-        )
+        _check(self.library.cublasGemmStridedBatchedEx(handle, *flips, *extents, *passed, compute, DEFAULT_ALGORITHM))
 
     def _handle(self) -> ctypes.c_void_p:
         """cupy's, on the current stream, with that stream's workspace."""

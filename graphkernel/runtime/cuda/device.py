@@ -100,7 +100,7 @@ class DeviceMemory:
         """Launches; with ``debug`` the actions themselves, where the caller waits for each and an error names the step."""
         steps = program.steps[part.first : part.last]
         if not self.debug:
-            return tuple(map(launched, steps, actions))
+            return tuple(launched(step, act, slots) for step, act in zip(steps, actions, strict=True))
         return tuple(_watched(step.name, act, self.wait) for step, act in zip(steps, actions, strict=True))
 
     def unwatched(self) -> DeviceMemory:

@@ -17,7 +17,7 @@ from fusion_nets import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkernel import ops
+from graphkernel import ops, optimize
 from graphkernel.cluster.area import Area, Direction, fusion
 from graphkernel.cluster.split_models import CPU, MODELS, Limits
 from graphkernel.decisions import Decision
@@ -223,3 +223,28 @@ def test_names_follow_content_after_a_change_inside() -> None:
     shorter = map_bodies(graph, lambda body: replace(body, outputs=(body.outputs[0].node.args[0],)))
     result = graph_kernel_splitter(shorter, context())
     assert [node.body.name for node in result.operators if node.body is not None] == ["Fused_Exp_fusion"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "dtype", "kernels"),
+    [
+        (128, 768, 768, "float16", 1),
+        (256, 768, 768, "float16", 2),
+        (256, 256, 256, "float32", 1),
+        (512, 512, 512, "float32", 2),
+        (1, 4096, 64, "float16", 2),
+        ("N", 64, 64, "float16", 2),
+    ],
+)
+def test_on_a_gpu_a_large_product_is_left_to_the_library(
+    rows: int | str, terms: int, columns: int, dtype: str, kernels: int
+) -> None:
+    graph = trace(
+        lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)),
+        *(spec(shape, dtype) for shape in ((rows, terms), (terms, columns), (columns,))),
+    )
+    done = optimize(graph, target="gpu")
+    assert len(done.operators) == kernels
+    (first, *_) = done.operators
+    assert (first.op.name == "MatMul") == (kernels == 2)
+    assert len(first.args) == (3 if kernels == 1 else 2), "a bias stays with the kernel behind the product"

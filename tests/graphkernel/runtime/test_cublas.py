@@ -31,8 +31,12 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 
 def arrays(shapes: Any, flips: Any, kind: str) -> list[np.ndarray]:
     generator = np.random.default_rng(1)
-    drawn = [generator.uniform(-1, 1, shape).astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind) for shape in shapes]
-    return [np.ascontiguousarray(np.swapaxes(one, -1, -2)) if flip else one for one, flip in zip(drawn, flips, strict=True)]
+    drawn = [
+        generator.uniform(-1, 1, shape).astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind) for shape in shapes
+    ]
+    return [
+        np.ascontiguousarray(np.swapaxes(one, -1, -2)) if flip else one for one, flip in zip(drawn, flips, strict=True)
+    ]
 
 
 def product(flips: tuple[bool, bool]) -> Any:

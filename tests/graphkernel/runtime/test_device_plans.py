@@ -189,6 +189,19 @@ def test_operator_that_cupy_lacks_runs_on_the_host_and_says_so(
         exe.capture(*on_device(given))
 
 
+def test_inputs_between_two_vectors_and_with_gaps_are_right_in_a_frame_that_was_bound(device: FakeDevice) -> None:
+    exe, given = compiled(GRAPH), arrays()
+    (first,) = exe(*on_device(given))
+    close(first.host, given)
+    shifted = np.zeros(given[0].size + 1, np.float32)
+    shifted[1:] = given[0].ravel()
+    moved = FakeArray(host=shifted[1:].reshape(given[0].shape))
+    turned = FakeArray(host=np.asfortranarray(given[0]))
+    for other in (moved, turned):
+        (found,) = exe(other, *on_device(given[1:]))
+        close(found.host, given)
+
+
 def test_captured_plan_is_one_launch(device: FakeDevice) -> None:
     exe = compiled(GRAPH)
     captured = exe.capture(*on_device(arrays()))

@@ -153,7 +153,7 @@ class TorchArrays:
 
     def are_plain(self, arrays: Sequence[Any]) -> bool:
         """Whether the tensors are contiguous and neither conjugate nor negative views."""
-        return all([one.is_contiguous() and not one.is_neg() and not one.is_conj() for one in arrays])
+        return all(map(is_plain_tensor, arrays))
 
     def plain(self, array: Any) -> Any:
         """A contiguous copy of the values."""
@@ -166,11 +166,6 @@ class TorchArrays:
     def device(self, array: Any) -> int:
         """The device's number."""
         return array.get_device()
-
-    def is_seen(self, array: Any) -> bool:
-        """Whether :meth:`view` is the tensor: it is plain, and what computes it was queued on cupy's current stream."""
-        stream = self.torch.cuda.current_stream(array.device).cuda_stream
-        return self.are_plain((array,)) and self.cupy.cuda.get_current_stream().ptr == stream
 
     def view(self, array: Any) -> Any:
         """A plain tensor as cupy's array, in the same memory; a tenth of the time that DLPack's protocol takes."""
@@ -190,6 +185,11 @@ class TorchArrays:
         if pointer not in self._streams:
             self._streams[pointer] = self.cupy.cuda.ExternalStream(pointer)
         return self._streams[pointer]
+
+
+def is_plain_tensor(tensor: Any) -> bool:
+    """Whether the elements lie in row-major order without gaps, as they are: no conjugate and no negative view."""
+    return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,14 +224,15 @@ class Border:
         return self._torch_arrays.stream() if is_torch else nullcontext()
 
     def take(self, given: Any, name: str) -> Any:
-        """The array as cupy's, in place where it is on the device; cupy's current stream waits for its producer's.
+        """The array as cupy's, in place where it is on the device; cupy's current stream waits for its producer's. A tensor
+        of torch is on the stream that :meth:`stream_of` enters.
 
         Raises ArgumentError for what is no array.
         """
         if isinstance(given, self.cupy.ndarray):
             return given
         torch = sys.modules.get("torch")
-        if torch is not None and isinstance(given, torch.Tensor) and given.is_cuda and self._torch_arrays.is_seen(given):
+        if torch is not None and isinstance(given, torch.Tensor) and given.is_cuda and is_plain_tensor(given):
             return self._torch_arrays.view(given)
         if hasattr(given, "__dlpack_device__"):
             kind, _ = given.__dlpack_device__()

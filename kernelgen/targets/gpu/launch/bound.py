@@ -26,21 +26,27 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class BoundKernel:
-    """The launches for cupy arrays of known shapes, with workspaces of its own: one stream at a time may use it."""
+    """The launches for cupy arrays of known shapes, with workspaces of its own: one stream at a time may use it.
+
+    ``pointers`` are those of all arrays of the kernel; at the positions ``moving`` another call's may stand.
+    """
 
     calls: tuple[Call, ...]
+    pointers: tuple[int, ...]
+    moving: tuple[int, ...]
     workspaces: tuple[Any, ...]
 
     def __call__(self, arrays: Sequence[Any]) -> bool:
         """Launches on inputs and outputs that overlap only where the kernel updates in place, on the current stream.
 
-        False, and nothing is launched, where an array has gaps or starts between two vectors.
+        False, and nothing is launched, where a moving array has gaps or starts between two vectors.
         """
-        pointers = [array.data.ptr for array in (*arrays, *self.workspaces)]
-        if any([pointer & (ALIGNMENT - 1) for pointer in pointers]):
-            return False
-        if not all([array.flags.c_contiguous for array in arrays]):
-            return False
+        pointers = list(self.pointers)
+        for position in self.moving:
+            array = arrays[position]
+            pointers[position] = pointer = array.data.ptr
+            if pointer & (ALIGNMENT - 1) or not array.flags.c_contiguous:
+                return False
         launch(self.calls, pointers)
         return True
 
@@ -49,4 +55,4 @@ def launch(calls: Sequence[Call], pointers: Sequence[int]) -> None:
     """Launches one after the other on cupy's current stream; ``pointers`` are those of all arrays of the kernel."""
     for call in calls:
         arguments = (*[pointers[k] for k in call.buffers], *call.sizes)
-        call.function(call.grid, call.block, arguments, shared_mem=call.shared)
+        call.function(call.grid, call.block, arguments, call.shared)

@@ -100,11 +100,15 @@ class DeviceKernel:
         launch(prepared.calls, pointers)
         return outputs
 
-    def bound(self, inputs: Sequence[Any]) -> BoundKernel:
-        """The kernel for cupy arrays of these shapes on the current device. Raises ArgumentError for those that do not fit."""
+    def bound(self, arrays: Sequence[Any], moving: Sequence[int]) -> BoundKernel:
+        """The kernel for cupy arrays of these shapes, inputs and outputs, on the current device; those at the positions
+        ``moving`` are others in each call. Raises ArgumentError for those that do not fit.
+        """
         library = self._border.cupy_arrays
-        prepared = self._prepare(library, inputs)
-        return BoundKernel(prepared.calls, tuple(library.empty((size,), prepared.byte) for size in prepared.workspaces))
+        prepared = self._prepare(library, arrays[: len(self.signature.inputs)])
+        workspaces = tuple(library.empty((size,), prepared.byte) for size in prepared.workspaces)
+        pointers = tuple(library.pointers([*arrays, *workspaces]))
+        return BoundKernel(prepared.calls, pointers, tuple(moving), workspaces)
 
     @cached_property
     def _border(self) -> Border:
