@@ -50,11 +50,16 @@ def read_package(
     ``built`` is the text of the report of who has built it for this call: its times are told, not those of loading.
     Raises PackageError for a package that is damaged, or made for another machine or version.
     """
-    start, wanted = time.perf_counter(), threads or options.asked_threads()
-    if any(name.startswith(REGIONS) for name in package.names):
-        begin(wanted)
+    start = time.perf_counter()
+    begin_library(package, threads)
     from graphkernel.packages.loaded import loaded  # all that runs
 
-    found = loaded(package, elsewhere, wanted, story, built, start)
+    found = loaded(package, elsewhere, threads or options.asked_threads(), story, built, start)
     found.threads = threads
     return found
+
+
+def begin_library(package: PackageReader, threads: int | None) -> None:
+    """Begins what takes none of Python's lock: onnxruntime's library on ``threads``, where a ``package`` has regions."""
+    if any(name.startswith(REGIONS) for name in package.names):
+        begin(threads or options.asked_threads())
