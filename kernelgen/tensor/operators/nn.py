@@ -70,7 +70,7 @@ class WindowAxis:
     def view(self, x: Array, axis: int, fill: float) -> Array:
         """The windows of ``x`` along ``axis`` with ``fill`` around it; their elements become a new last axis."""
         count = int(str(self.count(x.shape[axis])))
-        reach = (count - 1) * self.stride + self.span
+        reach = max(count - 1, 0) * self.stride + self.span
         pads = [(0, 0)] * x.ndim
         pads[axis] = (self.before, max(0, reach - self.before - x.shape[axis]))
         padded = np.pad(x, pads, constant_values=np.asarray(fill, np.float32).astype(x.dtype))
