@@ -12,9 +12,8 @@ import graphkernel
 from graphkernel.errors import GraphKernelError, PackageError
 from graphkernel.packages.begun import begun_sessions
 from graphkernel.packages.container import PackageReader
-from graphkernel.packages.manifest import GRAPH, MANIFEST, REPORT, WEIGHTS, Manifest, read_manifest
+from graphkernel.packages.manifest import GRAPH, MANIFEST, REPORT, Manifest, read_manifest
 from kernelgen.errors import KernelgenError
-from kernelgen.system.meanwhile import Meanwhile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,10 +38,7 @@ def loaded(
     try:
         package.check_sum(MANIFEST)
         manifest = read_manifest(bytes(package.view(MANIFEST)), graphkernel.__version__)
-        with (
-            begun_sessions(package, manifest, threads) as begun,
-            Meanwhile(partial(package.check_sum, WEIGHTS)) as check,
-        ):
+        with begun_sessions(package, manifest, threads) as begun:
             from graphkernel.packages.assemble import assembled  # all that runs
             from graphkernel.packages.lent import opening, weights_of  # numpy
             from graphkernel.runtime.executable import Executable
@@ -52,7 +48,6 @@ def loaded(
                 program = assembled(package, manifest, weights, sessions)
             graph = package.content(GRAPH, manifest.digests).decode()
             report = built or package.content(REPORT, manifest.digests).decode()
-            check.result()
     except (KernelgenError, UnicodeDecodeError) as error:
         raise PackageError(f"{package.path}: {error}") from error
     except GraphKernelError as error:
