@@ -19,14 +19,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkernel.communication.groups import Communicators
 from graphkernel.errors import PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.kept_weights import Weight, keep_weights, kept_weights
 from graphkernel.packages.manifest import KEPT
-from graphkernel.packages.read import read_package
+from graphkernel.packages.read import begin_library, read_package
 from graphkernel.packages.unread import UnreadGraph, content_of, file_of
-from graphkernel.runtime.executable import Executable
 from graphkernel.system.environment import Environment
 from kernelgen import options
 from kernelgen.native import mapped
@@ -40,7 +38,9 @@ from kernelgen.tensor.graph import Graph
 if TYPE_CHECKING:
     import numpy as np
 
+    from graphkernel.communication.groups import Communicators
     from graphkernel.report.page.story import Story
+    from graphkernel.runtime.executable import Executable
     from kernelgen.tuning.database import Tunings
 
 ROOM = "graphs"
@@ -140,6 +140,7 @@ def _recalled(
     if found is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: it can be made again
             package = PackageReader(f"{ROOM}/{place.key}", lambda: found)
+            begin_library(package, threads)
             beside = {data.digest: data.array for data in place.weights(package.view(KEPT)) if data.array is not None}
             weights = ChainMap(beside, constants)  # pyright: ignore[reportArgumentType]  # nobody writes it
             return read_package(package, weights, threads, partial(_story, anew), built)

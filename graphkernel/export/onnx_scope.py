@@ -110,16 +110,17 @@ class Scope(Writer):
             case "floor_div":  # ONNX's division rounds towards zero
                 rest = self.emit("Mod", first, second, fmod=0)
                 return self.emit("Div", self.emit("Sub", first, rest), second)
+            case "windows":
+                count = self.emit("Add", self.emit("Div", first, second), self.ints((1,)))
+                return self.emit("Max", count, self.ints((0,)))
             case "min" | "max":
                 return self.emit(of.function.capitalize(), first, second)
             case "broadcast":
                 return self.emit("Where", self.emit("Equal", first, self.ints((1,))), second, first)
-            case "from_front":
+            case _:  # from_front
                 counts_back = self.emit("Less", first, self.ints((0,)))
                 place = self.emit("Max", self.emit("Add", first, second), self.ints((0,)))
                 return self.emit("Where", counts_back, place, first)
-            case other:
-                raise Unwritable(f"the extent {of.name} is {other} of others")
 
 
 def _first(dim: Sym) -> Sym:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -29,9 +29,11 @@ from graphkernel.packages.unread import Content, UnreadGraph, from_file
 from graphkernel.recall import is_kept, surroundings
 from graphkernel.system.environment import Environment
 from kernelgen import options
-from kernelgen.strict_json import from_json, to_json
 from kernelgen.system.bounded_io import json_value
 from kernelgen.system.digest import digest
+from kernelgen.system.json_parts import items, whole, wholes
+from kernelgen.system.json_parts import text as as_text
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.system.object_cache import cache_key, read_entry, write_entry
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.graph import Graph, Origin
@@ -67,6 +69,19 @@ class Known(NamedTuple):
     operators: tuple[tuple[str, str], ...]
     origins: tuple[tuple[str, str, str], ...]
     places: tuple[Place, ...]
+
+    @staticmethod
+    def read(content: str) -> Known:
+        """From the JSON of its tuples."""
+        graph_digest, operators, origins, places = items(json_value(content, PackageError))
+        return Known(
+            as_text(graph_digest),
+            tuple((as_text(name), as_text(file)) for name, file in operators),
+            tuple((as_text(label), as_text(operator), as_text(node)) for label, operator, node in origins),
+            tuple(
+                Place(as_text(name), whole(offset), as_text(of), wholes(shape)) for name, offset, of, shape in places
+            ),
+        )
 
 
 def load(
@@ -157,7 +172,7 @@ def _packed(known: Known, text: str, arrays: Mapping[str, np.ndarray]) -> bytes:
     package = PackageWriter(stream)
     with package.entry(WEIGHTS, most_bytes(arrays)) as (write, place):
         write_tensors(arrays, write, place)
-    package.write(MANIFEST, json.dumps(to_json(known)).encode())
+    package.write(MANIFEST, json.dumps(known).encode())
     package.write(GRAPH, text.encode())
     package.close()
     return stream.getvalue()
@@ -192,7 +207,7 @@ def _stands_at(start: int, content: memoryview, stream: BinaryIO) -> bool:
 
 def _known(package: PackageReader, file: Path, folder: Path) -> Graph:
     """The graph that is kept, with its weights."""
-    known = from_json(Known, json_value(bytes(package.view(MANIFEST)).decode(), PackageError))
+    known = Known.read(bytes(package.view(MANIFEST)).decode())
     text = package.content(GRAPH, {GRAPH: known.graph_digest}).decode()
     lying = dict(lying_weights(folder, [place.weight for place in known.places]))
     places = {place.digest: place for place in known.places}

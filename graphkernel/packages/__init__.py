@@ -12,7 +12,7 @@ model are equal to the byte.
 
 Reading order: container and container_writer (the archive), tensors (weights), kept_weights (those that lie in the cache),
 manifest (machine and table of contents), programs (what runs), nodes and operators (that it names), reports (of what was
-built, as texts), write, read (the door, which imports little), begun (sessions that open while numpy loads), lent (weights,
-and the sessions over them) and assemble (what the door leads to), planned (graph and plan of what was loaded, with its
-kernels and regions), unread (a graph that is read when somebody looks at it).
+built, as texts), write, read (the door, which imports little), loaded (what it leads to), begun (sessions that open while
+numpy loads), lent (weights, and the sessions over them) and assemble (kernels, sessions and program together), planned
+(graph and plan of what was loaded, with its kernels and regions), unread (a graph that is read when somebody looks at it).
 """

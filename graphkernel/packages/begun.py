@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 from graphkernel.errors import PackageError, RuntimeFailure
@@ -22,10 +23,17 @@ def begun_sessions(
     package: PackageReader, manifest: Manifest, threads: int | None
 ) -> Meanwhile[Mapping[str, SharedSession]]:
     """The sessions on ``threads`` of those regions of a ``package`` and its ``manifest`` whose weights all lie in the file, by
-    their models' names, as they are opened.
+    their models' names, as they are opened. Meanwhile all weights are held against their checksum, on a thread that this one
+    starts: whoever starts a thread waits until it runs, which takes long while the library is made.
 
     The result raises PackageError and RuntimeFailure as :func:`graphkernel.packages.lent.opening`.
     """
+
+    def open_checked() -> Mapping[str, SharedSession]:
+        with Meanwhile(partial(package.check_sum, WEIGHTS)) as check:
+            found = open_all()
+            check.result()
+        return found
 
     def open_all() -> Mapping[str, SharedSession]:
         if not (package.is_mapped and manifest.regions):
@@ -41,7 +49,7 @@ def begun_sessions(
                     raise RuntimeFailure(f"onnxruntime cannot run {region.model}: {error}") from error
         return found
 
-    return Meanwhile(open_all)
+    return Meanwhile(open_checked)
 
 
 def _lent(content: memoryview) -> Mapping[str, Lent]:

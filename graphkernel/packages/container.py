@@ -17,6 +17,9 @@ from graphkernel.errors import PackageError
 from kernelgen.system.digest import digest
 from kernelgen.system.limits import LIMITS
 
+REGIONS = "regions/"
+"""How the names of those entries begin that onnxruntime runs."""
+
 PIECE = 1 << 25
 """Bytes of an entry that are looked at at once."""
 

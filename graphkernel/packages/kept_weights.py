@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernelgen.system.mapped import MUCH
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.system.object_cache import CONTENT, cache_key, map_entry, read_entry, write_entry
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.types import dtype

@@ -15,7 +15,7 @@ from kernelgen.system.bounded_io import json_value
 from kernelgen.system.json_parts import Items, flag, items, table, text, texts, whole, wholes
 from kernelgen.system.named_tuples import NamedTuple
 
-FORMAT = 9
+FORMAT = 10
 """Grows when a package of this format would be read wrong by an older reader or by a newer one."""
 
 PACKAGE = ".gkx"

@@ -16,7 +16,7 @@ from graphkernel.packages.tensors import complete
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.onnxruntime.sessions import Session
 from graphkernel.runtime.steps.program import Buffer, Extents, Held, Named, Number, Output, Program, Segment
-from graphkernel.runtime.steps.steps import Kernel, KernelStep, NumpyStep, PlacesStep, Step, ViewStep
+from graphkernel.runtime.steps.steps import Kernel, KernelStep, NumpyStep, PlacesStep, ShapeStep, Step, ViewStep
 from kernelgen.system.bounded_io import json_value
 from kernelgen.system.json_parts import Items, flag, text, texts, whole, wholes
 from kernelgen.system.named_tuples import NamedTuple
@@ -26,7 +26,7 @@ from kernelgen.tensor.types import Attrs, AttrValue, Sym, TensorType, dtype, par
 if TYPE_CHECKING:
     from kernelgen.tensor.graph import Node
 
-KERNEL, VIEW, PLACES, REGION, NUMPY = "kernel", "view", "places", "region", "numpy"
+KERNEL, VIEW, PLACES, SHAPE, REGION, NUMPY = "kernel", "view", "places", "shape", "region", "numpy"
 COLLECTIVE, WAIT = "collective", "wait"
 
 
@@ -104,6 +104,8 @@ def _step_items(step: Step, kernel: Callable[[KernelStep], int], regions: Sequen
         return [VIEW, *border, [str(dim) for dim in step.shape]]
     if isinstance(step, PlacesStep):
         return [PLACES, *border, str(step.extent)]
+    if isinstance(step, ShapeStep):
+        return [SHAPE, *border]
     if isinstance(step, RegionStep):
         types = [str(of) for of in step.input_types], [str(of) for of in step.output_types]
         return [REGION, *border, regions.index(step), step.input_names, step.output_names, *types, sorted(step.unsized)]
@@ -171,6 +173,8 @@ def _step(items: Items, parts: Parts) -> Step:
         return ViewStep(text(name), *border, tuple(parse_dim(text(dim)) for dim in more[0]))
     if kind == PLACES:
         return PlacesStep(text(name), *border, parse_dim(text(more[0])))
+    if kind == SHAPE:
+        return ShapeStep(text(name), *border)
     if kind == REGION:
         number, input_names, output_names, input_types, output_types, unsized = more
         names = texts(input_names), texts(output_names)

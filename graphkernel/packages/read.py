@@ -1,4 +1,4 @@
-"""A package as an executable: what runs is read, graph and report wait until somebody asks for them."""
+"""The door of packages: what a file is, and onnxruntime's library, which loads while all that follows is imported."""
 
 from __future__ import annotations
 
@@ -8,26 +8,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-import graphkernel
-from graphkernel.errors import GraphKernelError, PackageError
-from graphkernel.packages.begun import begun_sessions
-from graphkernel.packages.container import PackageReader
-from graphkernel.packages.manifest import GRAPH, MANIFEST, REPORT, WEIGHTS, Manifest, read_manifest
+from graphkernel.packages.container import REGIONS, PackageReader
 from graphkernel.runtime.onnxruntime.environment import begin
 from graphkernel.system.environment import check_threads
 from kernelgen import options
-from kernelgen.errors import KernelgenError
-from kernelgen.system.meanwhile import Meanwhile
 
 if TYPE_CHECKING:
     import numpy as np
 
     from graphkernel.communication.groups import Communicators
     from graphkernel.report.page.story import Story
-    from graphkernel.report.report import Report
     from graphkernel.runtime.executable import Executable
-    from graphkernel.runtime.plan.plan import Plan
-    from graphkernel.runtime.steps.program import Program
 
 
 def load_compiled(
@@ -60,51 +51,15 @@ def read_package(
     Raises PackageError for a package that is damaged, or made for another machine or version.
     """
     start = time.perf_counter()
-    try:
-        package.check_sum(MANIFEST)
-        manifest = read_manifest(bytes(package.view(MANIFEST)), graphkernel.__version__)
-        wanted = threads or options.asked_threads()
-        if manifest.regions:
-            begin(wanted)  # onnxruntime and what follows load beside each other
-        with (
-            begun_sessions(package, manifest, wanted) as begun,
-            Meanwhile(partial(package.check_sum, WEIGHTS)) as check,
-        ):
-            from graphkernel.packages.assemble import assembled  # all that runs
-            from graphkernel.packages.lent import opening, weights_of  # numpy
-            from graphkernel.runtime.executable import Executable
+    begin_library(package, threads)
+    from graphkernel.packages.loaded import loaded  # all that runs
 
-            weights = weights_of(package, elsewhere)
-            with opening(package, manifest, weights, wanted, begun) as sessions:
-                program = assembled(package, manifest, weights, sessions)
-            graph = package.content(GRAPH, manifest.digests).decode()
-            report = built or package.content(REPORT, manifest.digests).decode()
-            check.result()
-    except (KernelgenError, UnicodeDecodeError) as error:
-        raise PackageError(f"{package.path}: {error}") from error
-    except GraphKernelError as error:
-        raise error if str(error).startswith(package.path) else PackageError(f"{package.path}: {error}") from error
-    took = None if built else (time.perf_counter() - start) * 1e3
-    found = Executable.of(
-        program, partial(_plan, graph, manifest, program, weights), partial(_report, report, took, story)
-    )
-    found.packer, found.threads = _save, threads
+    found = loaded(package, elsewhere, threads or options.asked_threads(), story, built, start)
+    found.threads = threads
     return found
 
 
-def _plan(graph: str, manifest: Manifest, program: Program, weights: Mapping[str, np.ndarray]) -> Plan:
-    from graphkernel.packages.planned import planned  # the graph's room and the planner, which running does without
-
-    return planned(graph, manifest, program, weights)
-
-
-def _report(text: str, load_ms: float | None, story: Callable[[], Story] | None) -> Report:
-    from graphkernel.packages.reports import report_of  # nor does running need reports
-
-    return report_of(text, load_ms, story)
-
-
-def _save(executable: Executable, path: str | os.PathLike[str]) -> None:
-    from graphkernel.packages.write import save_package  # nor what writes packages
-
-    save_package(executable, path)
+def begin_library(package: PackageReader, threads: int | None) -> None:
+    """Begins what takes none of Python's lock: onnxruntime's library on ``threads``, where a ``package`` has regions."""
+    if any(name.startswith(REGIONS) for name in package.names):
+        begin(threads or options.asked_threads())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from graphkernel.elsewhere import ModelFile
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.printer import large_constants, show
 

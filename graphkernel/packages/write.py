@@ -13,6 +13,7 @@ import numpy as np
 import graphkernel
 from graphkernel.errors import PackageError
 from graphkernel.ops.pickles import file_of
+from graphkernel.packages.container import REGIONS
 from graphkernel.packages.container_writer import PackageWriter
 from graphkernel.packages.kept_weights import LARGE, Weight
 from graphkernel.packages.manifest import (
@@ -185,7 +186,7 @@ class _Kernels:
 def _region(step: RegionStep, number: int, numbers: Mapping[Node, int], weights: Weights) -> RegionRecord:
     model = step.session.model
     return RegionRecord(
-        group_of(step), f"regions/{number}.onnx", tuple(numbers[node] for node in step.nodes), model.objects,
+        group_of(step), f"{REGIONS}{number}.onnx", tuple(numbers[node] for node in step.nodes), model.objects,
         tuple((name, weights.digest(array)) for name, array in sorted(model.weights.items())),
     )  # fmt: skip
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from kernelgen.system.named_tuples import NamedTuple
 
 
-@dataclass(frozen=True)
-class CpuMachine:
+class CpuMachine(NamedTuple):
     """A processor. ``line_bytes`` is a line of its caches, on x86-64 and most of 64-bit Arm (their optimization manuals)."""
 
     line_bytes: int = 64

@@ -13,8 +13,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from io import BufferedReader
-from itertools import chain
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from kernelgen.system.files import open_file, read_file, replacing
 from kernelgen.system.limits import LIMITS
@@ -24,6 +23,8 @@ Wrong = Callable[[str], Exception]
 
 UNFIT = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 """What code raises that meets what it was not made for. Doors turn these into errors of their own that name the place."""
+
+_LISTS = (list, tuple)
 
 
 def read_bytes(path: str | os.PathLike[str], wrong: Wrong, most_bytes: int = LIMITS.text_bytes) -> bytes:
@@ -72,13 +73,18 @@ def check_json(value: object, wrong: Wrong) -> None:
     """Raises for a JSON value that is nested too deep or has a text that is none: half of a surrogate pair."""
     level: list[Any] = [value]
     for _ in range(LIMITS.nesting):
-        for text in [each for each in level if isinstance(each, str) and not each.isascii()]:
-            _check_text(text, wrong)
-        lists = [each for each in level if isinstance(each, list | tuple)]
-        tables = [cast("dict[Any, Any]", each) for each in level if isinstance(each, dict)]
-        level = [*chain(*lists), *chain(*tables), *chain(*map(dict.values, tables))]
-        if not level:
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, str):
+                if not each.isascii():
+                    _check_text(each, wrong)
+            elif isinstance(each, dict):
+                inner += (*each, *each.values())
+            elif isinstance(each, _LISTS):
+                inner += each
+        if not inner:
             return
+        level = inner
     raise wrong(_too_deep())
 
 

@@ -7,24 +7,24 @@ by types alone waits for none of them, and what is thrown away or found in a cac
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from mmap import mmap
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from kernelgen.errors import VerifyError
 from kernelgen.system.cached_property import cached_property
 from kernelgen.system.mapped import let_go
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.types import Shape, TensorType
 
 ENDS = 16
 """Elements at either end that are looked at before two arrays are compared by their digests."""
 
 
-@dataclass(frozen=True)
-class Derivation:
+class Derivation(NamedTuple):
     """``function(*contents of sources)``, an array of this ``type``.
 
     ``function`` is equal to itself alone, or a frozen value; it gives the same for the same.
@@ -134,11 +134,11 @@ class ConstantData:
         return _restored, (self.digest, self.array)
 
 
-@dataclass(frozen=True)
 class Contents:
     """The one of all constants that hold the same, or are derived alike."""
 
-    _known: dict[object, ConstantData] = field(default_factory=dict[object, ConstantData])
+    def __init__(self) -> None:
+        self._known: Final = dict[object, ConstantData]()
 
     def of(self, array: np.ndarray) -> ConstantData:
         """That with the content of an ``array``."""

@@ -16,8 +16,9 @@ def _broadcast(a: int, b: int) -> int:
     return b if a == 1 else a
 
 
-def _trunc_div(a: int, b: int) -> int:
-    return -(-a // b) if (a < 0) != (b < 0) else a // b
+def _windows(room: int, stride: int) -> int:
+    before = room // stride if room >= 0 else -(-room // stride)
+    return max(before + 1, 0)
 
 
 def _from_front(bound: int, extent: int) -> int:
@@ -26,14 +27,15 @@ def _from_front(bound: int, extent: int) -> int:
 
 FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
     "floor_div": int.__floordiv__,
-    "trunc_div": _trunc_div,
+    "windows": _windows,
     "min": min,
     "max": max,
     "broadcast": _broadcast,
     "from_front": _from_front,
 }
-"""What an extent may be of two others; ``trunc_div`` rounds to zero; ``broadcast`` is the extent that numpy gives them both;
-``from_front`` is the place that a bound means on an axis of an extent, from whose end negative ones count,
+"""What an extent may be of two others; ``windows`` counts those that begin a stride apart and leave that room when there is
+one: where there is less than none as well, up to a stride, as ONNX rounds; ``broadcast`` is the extent that numpy gives them
+both; ``from_front`` is the place that a bound means on an axis of an extent, from whose end negative ones count,
 and which it does not leave at the front.
 """
 

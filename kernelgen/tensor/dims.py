@@ -174,15 +174,28 @@ def solve(pattern: Dim, value: int, known: Mapping[str, int]) -> dict[str, int] 
     Returns the new bindings (empty when none was needed), or None when there is no solution.
     Only linear occurrences of one unknown can be solved; other patterns return ``{}`` unbound.
     """
-    pattern = substitute(pattern, dict(known))
-    if isinstance(pattern, int):
+    if not isinstance(pattern, Sym):
         return {} if pattern == value else None
-    if len(pattern.symbols) != 1 or any(len(m) > 1 for m, _ in pattern.terms):
+    slopes = _slopes(pattern, known)
+    rest = value - slopes.pop((), 0)
+    unknown = [(symbols, slope) for symbols, slope in slopes.items() if slope]
+    if not unknown:
+        return {} if rest == 0 else None
+    if len(unknown) > 1 or len(unknown[0][0]) > 1:
         return {}
-    (name,) = pattern.symbols
-    slope = dict(pattern.terms)[(name,)]
-    quotient, remainder = divmod(value - dict(pattern.terms).get((), 0), slope)
+    (((name,), slope),) = unknown
+    quotient, remainder = divmod(rest, slope)
     return {name: quotient} if remainder == 0 and quotient >= 0 else None
+
+
+def _slopes(pattern: Sym, known: Mapping[str, int]) -> dict[Monomial, int]:
+    """By products of unknown symbols, their factors when the others have their values; under ``()`` what has none."""
+    found: dict[Monomial, int] = {}
+    for symbols, coefficient in pattern.terms:
+        unknown = tuple([name for name in symbols if name not in known])
+        factor = prod([known[name] for name in symbols if name in known])
+        found[unknown] = found.get(unknown, 0) + coefficient * factor
+    return found
 
 
 def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:

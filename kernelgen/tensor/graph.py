@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
 from kernelgen.system.cached_property import cached_property
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.compare import difference
 from kernelgen.tensor.constant_data import ConstantData, Contents, Derivation
 from kernelgen.tensor.derived import Derived
@@ -124,16 +125,14 @@ _value = partial(tuple.__new__, Value)
 """``Value`` of a pair, without the call of Python that its class takes: graphs make millions."""
 
 
-@dataclass(frozen=True)
-class Alias:
+class Alias(NamedTuple):
     """Output ``output`` is written into the buffer of input ``input``: how effects such as Assign are told."""
 
     output: int
     input: int
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """The node of a model that operators were made from: its operator there, and its name, empty where it has none."""
 
     operator: str

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from inspect import Parameter
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from kernelgen.system.cached_property import cached_property
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.algebra import ElementRule, ScalarRule
 from kernelgen.tensor.types import Attrs, DType, Shape, TensorType
 
@@ -33,8 +35,11 @@ Held = Callable[[Any, TensorType], object]
 REQUIRED = Parameter.empty
 
 
-@dataclass(frozen=True)
-class Attribute:
+def _as_written(value: Any, x: TensorType) -> object:
+    return value
+
+
+class Attribute(NamedTuple):
     """One attribute of an operator, as callers of its Python function write it.
 
     ``annotation`` says what may be written, ``held(written, type of operand 0)`` is what the operator then holds: by default
@@ -44,7 +49,7 @@ class Attribute:
 
     name: str
     annotation: str
-    held: Held = field(default=lambda value, x: value, repr=False)
+    held: Held = _as_written
     default: object = None
     parameter: str = ""
     quiet: bool = False
@@ -66,8 +71,7 @@ class Domain(Enum):
     BELOW_ONE = "between -1 and 1"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Traits:
+class Traits(NamedTuple):
     """What passes ask about an operator besides its type and its meaning; the defaults hold for most.
 
     ``attribute_operands`` gives the places of constant operands that stand for attributes where AKG writes the operator.
@@ -84,7 +88,7 @@ class Traits:
     ``seeds`` are the attributes that random numbers start from; where all are 0, each run draws others.
     """
 
-    attribute_operands: Mapping[int, str] = field(default_factory=dict[int, str])
+    attribute_operands: Mapping[int, str] = MappingProxyType({})
     axis_of: Literal["", "operand", "result"] = ""
     predicate: bool = False
     moves: bool = False
@@ -104,7 +108,7 @@ class Traits:
 PLAIN = Traits()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Operator:
     """One primitive operator; the name is MindSpore's.
 
@@ -199,8 +203,7 @@ class Application(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Applied:
+class Applied(NamedTuple):
     """An application of types alone: another one on other operands, or into another data type."""
 
     op: Operator

@@ -5,7 +5,7 @@
     text       = { "kernel" block } "graph" block
     block      = name "(" [ typed { "," typed } ] ")" [ "where" extent { "," extent } ]
                  "{" { statement } "return" [ output { "," output } ] "}"
-    extent     = name "=" function "(" dim "," dim ")"    h = floor_div(H + 1, 2); also trunc_div, min, max, broadcast,
+    extent     = name "=" function "(" dim "," dim ")"    h = floor_div(H + 1, 2); also windows, min, max, broadcast,
                  from_front
     typed      = name ":" type                          x: f32[N, 2*M + 1]@NHWC
     statement  = "const" typed "=" ( "[" elements "]" | digest )

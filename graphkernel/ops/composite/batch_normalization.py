@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from graphkernel.errors import TypeRuleError
@@ -87,9 +85,9 @@ BATCH_NORM = exact(
     _batch_norm,
     attributes=(
         real_number("epsilon", 1e-5),
-        replace(real_number("momentum", 0.1), quiet=True),
-        replace(DATA_FORMAT, quiet=True),
-        replace(flag("is_training"), quiet=True),
+        real_number("momentum", 0.1)._replace(quiet=True),
+        DATA_FORMAT._replace(quiet=True),
+        flag("is_training")._replace(quiet=True),
     ),
 )
 

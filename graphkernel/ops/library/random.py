@@ -152,7 +152,7 @@ DROPOUT = declare(
     None,
     _dropout_type,
     _dropout,
-    attributes=(KEEP, replace(whole("Seed0", 0), parameter="seed0"), replace(whole("Seed1", 0), parameter="seed1")),
+    attributes=(KEEP, whole("Seed0", 0)._replace(parameter="seed0"), whole("Seed1", 0)._replace(parameter="seed1")),
     composite=True,
     traits=Traits(seeds=DROPOUT_SEEDS),
 )

@@ -5,7 +5,7 @@ A form makes an operator's results with channels last from operands with channel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -114,39 +114,40 @@ def _repeated_last(value: Value, builder: Builder) -> Value:
 
 
 def _pooled(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
-    """AKG's pooling, which counts padding in a mean: what a window has of the image is said by a constant."""
+    """AKG's pooling, which counts all of each window in a mean."""
     size, stride = node.attrs.ints("kernel_size"), node.attrs.ints("stride", (1, 1))
     top, _, left, _ = node.attrs.ints("pad", (0, 0, 0, 0))
-    kind = Attrs.of(pool_type=POOLINGS[node.op], kernel_size=size, strides=stride)
+    attrs = Attrs.of(pool_type=POOLINGS[node.op], kernel_size=size, strides=stride)
     if len(_extents(node.args[0])) < 2:
-        places = {"data_layout": NHWC, "places": node.out.type.shape[2:], OWN_KERNEL: True}
-        pooled = builder.node(POOL2D, args, kind.with_(pad=(top, left, 0, 0), **places), node.name).out
-        return (_of_what_is_there(pooled, node, builder) if node.op is AVG_POOL else pooled,)
-    sizes = zip((top, left), size, stride, _extents(node.args[0]), _extents(node.out), strict=True)
-    after = (max(0, (count - 1) * step + side - extent - before) for before, side, step, extent, count in sizes)
-    attrs = kind.with_(pad=(top, left, *after))
-    last = attrs.with_(data_layout=NHWC, **{OWN_KERNEL: True})
-    pooled = builder.node(POOL2D, args, last, node.name).out
-    share = _share(node, attrs) if node.op is AVG_POOL else None
-    return (pooled,) if share is None else (builder.emit(MUL, pooled, builder.constant(share)),)
+        attrs = attrs.with_(pad=(top, left, 0, 0), places=node.out.type.shape[2:])
+    else:
+        sizes = zip((top, left), size, stride, _extents(node.args[0]), _extents(node.out), strict=True)
+        after = (max(0, (count - 1) * step + side - extent - before) for before, side, step, extent, count in sizes)
+        attrs = attrs.with_(pad=(top, left, *after))
+    pooled = builder.node(POOL2D, args, attrs.with_(data_layout=NHWC, **{OWN_KERNEL: True}), node.name).out
+    for share in _shares(node, attrs, builder) if node.op is AVG_POOL else ():
+        pooled = builder.emit(MUL, pooled, share)
+    return (pooled,)
 
 
-def _of_what_is_there(mean: Value, node: Node, builder: Builder) -> Value:
-    """``mean * size / min(extent, size)``: a window longer than the image by less than a stride still has its place."""
-    size, stride = node.attrs.ints("kernel_size"), node.attrs.ints("stride", (1, 1))
-    for extent, side, step in zip(node.args[0].type.shape[2:], size, stride, strict=True):
+def _shares(node: Node, attrs: Attrs, builder: Builder) -> Iterator[Value]:
+    """What the mean of each window over all of it is multiplied by, to be that over what it has of the image.
+
+    Of known extents that is a constant, [H, W, 1]. Of open ones, around which is no padding, a window longer than the image by
+    less than a stride still has its place: ``size / min(extent, size)``.
+    """
+    extents = node.args[0].type.shape[2:]
+    if len(_extents(node.args[0])) == len(extents):
+        ones = np.ones((1, 1, *_extents(node.args[0])), np.float32)
+        share = np.asarray(node.op.meaning(ones, attrs=node.attrs) / POOL2D.meaning(ones, attrs=attrs))
+        if np.any(share != 1):
+            yield builder.constant(share.astype(np.float32)[0, 0, :, :, None])
+        return
+    for extent, side, step in zip(extents, attrs.ints("kernel_size"), attrs.ints("strides"), strict=True):
         if step > 1 and not (isinstance(extent, int) and extent >= side):
             whole = builder.constant(np.float32(side))
             there = builder.emit(MINIMUM, builder.emit(EXTENT, value=extent, dst_type=FLOAT.name), whole)
-            mean = builder.emit(MUL, mean, builder.emit(DIV, whole, there))
-    return mean
-
-
-def _share(node: Node, attrs: Attrs) -> np.ndarray | None:
-    """[H, W, 1]: the true mean of each window over the one that counts all padding; None where they are the same."""
-    ones = np.ones((1, 1, *_extents(node.args[0])), np.float32)
-    share = np.asarray(node.op.meaning(ones, attrs=node.attrs) / POOL2D.meaning(ones, attrs=attrs))
-    return None if np.all(share == 1) else share.astype(np.float32)[0, 0, :, :, None]
+            yield builder.emit(DIV, whole, there)
 
 
 def _extents(image: Value) -> tuple[int, ...]:

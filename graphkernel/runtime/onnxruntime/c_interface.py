@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,17 @@ class OnnxRuntimeError(Exception):
     """What onnxruntime says of a call that failed."""
 
 
+class _OnDemand(dict[str, Any]):
+    """Function pointers by name, each ``made`` when it is first called: ctypes takes long for one, and few calls need all."""
+
+    def __init__(self, made: Callable[[str], Any]) -> None:
+        self._made = made
+
+    def __missing__(self, name: str) -> Any:
+        found = self[name] = self._made(name)
+        return found
+
+
 class Api:
     """The functions of a library, each of which raises ``OnnxRuntimeError``."""
 
@@ -90,11 +101,8 @@ class Api:
         if not table:
             raise OSError(f"{path}: its interface is older than {VERSION}")
         self._table = int(table)
-        self._message = self._function(GET_ERROR_MESSAGE, _S, _P)
         self._release = {what: self._function(place, None, _P, waits=what in LONG) for what, place in RELEASES.items()}
-        self._functions = {
-            name: self._function(place, _P, *types, waits=name in LONG) for name, (place, types) in FUNCTIONS.items()
-        }
+        self._functions = _OnDemand(self._called)
         self.memory = self.made("CreateCpuMemoryInfo", CPU_ARENA, DEFAULT_MEMORY)
 
     def call(self, name: str, *operands: Any) -> None:
@@ -120,13 +128,17 @@ class Api:
 
     def said(self, status: int) -> OnnxRuntimeError:
         """The error that a status stands for, which is no more."""
-        message = self._message(status).decode(errors="replace")
+        message = self._function(GET_ERROR_MESSAGE, _S, _P)(status).decode(errors="replace")
         self.release("Status", status)
         return OnnxRuntimeError(message)
 
     def release(self, what: str, pointer: Any) -> None:
         """Lets go of an object of the library."""
         self._release[what](pointer)
+
+    def _called(self, name: str) -> Any:  # a function pointer
+        place, types = FUNCTIONS[name]
+        return self._function(place, _P, *types, waits=name in LONG)
 
     def _function(self, place: int, result: Any, *operands: Any, waits: bool = False) -> Any:  # a function pointer
         kind = ctypes.CFUNCTYPE if waits else ctypes.PYFUNCTYPE

@@ -21,6 +21,7 @@ from graphkernel.runtime.steps.steps import Kernel, KernelStep, PlacesStep, Step
 from kernelgen.system.mapped import let_go
 from kernelgen.tensor.definitions import Place, definitions, needed, told_symbols
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operators.creation import SHAPE
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.type_rules import BY_ROWS
 
@@ -108,7 +109,7 @@ class StepMaker:
         """The steps in order. They are stale when a region was declined meanwhile: the next ones leave out why."""
         known = len(self.declined)
         hands = placements(self.graph, self.numbers, self.library, self.declined, self.places)
-        self.refused = {node: hand.why for node, hand in hands.items() if hand.who == NUMPY}
+        self.refused = {node: hand.why for node, hand in hands.items() if hand.who == NUMPY and node.op is not SHAPE}
         found: list[Step] = []
         for members in in_regions(self.graph, hands):
             found.extend(self._steps_of(members, hands[members[0]], len(found)))

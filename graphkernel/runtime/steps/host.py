@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from graphkernel.runtime.steps.steps import NumpyStep, Step
+from graphkernel.runtime.steps.steps import NumpyStep, ShapeStep, Step
 from kernelgen.tensor.graph import Graph, Node, Value
+from kernelgen.tensor.operators.creation import SHAPE
 
 
 class HostLibrary(Protocol):
@@ -75,6 +76,7 @@ class NumpyHost:
         return numpy_step(node, slots)
 
 
-def numpy_step(node: Node, slots: Mapping[Value, int]) -> NumpyStep:
+def numpy_step(node: Node, slots: Mapping[Value, int]) -> NumpyStep | ShapeStep:
     """One operator by its numpy meaning."""
-    return NumpyStep(node, tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs))
+    border = tuple(slots[arg] for arg in node.args), tuple(slots[value] for value in node.outs)
+    return ShapeStep(node.name, *border) if node.op is SHAPE else NumpyStep(node, *border)

@@ -176,6 +176,24 @@ def beyond(name: str, index: int, extent: int) -> RuntimeFailure:
     return RuntimeFailure(f"{name} fails: indices element out of data bounds, idx={index} {allowed}")
 
 
+class ShapeStep(NamedTuple):
+    """The extents of an array, read off the array: an operator by its numpy meaning would bring what declares operators."""
+
+    name: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    buffered: bool = True
+
+    def bind(self, slots: Slots, symbols: Mapping[str, int]) -> Action:
+        """The action for these symbol values."""
+        (source,), (result,) = self.inputs, self.outputs
+
+        def call(slots: Slots) -> None:
+            slots[result][...] = slots[source].shape
+
+        return call
+
+
 class NumpyStep(NamedTuple):
     """Computes one operator by its numpy meaning."""
 

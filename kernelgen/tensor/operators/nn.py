@@ -7,7 +7,7 @@ is the layout. Weights are OIHW beside NCHW and HWIO beside NHWC.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,8 +24,8 @@ NHWC = "NHWC"
 BYTE_FACTORS, BYTE_SUMS = (dtype("uint8"), dtype("int8")), dtype("int32")
 """What a convolution of bytes is of, and what it sums them in."""
 
-FORMAT = replace(plain("format", "str", "NCHW"), quiet=True)
-PLACES = replace(dims("places", ()), quiet=True)
+FORMAT = plain("format", "str", "NCHW")._replace(quiet=True)
+PLACES = dims("places", ())._replace(quiet=True)
 """How many windows there are down and across, where strides over symbols do not say: other places of theirs are outside."""
 
 STRIDE, PAD = repeated("stride", 2, 1), repeated("pad", 4, 0)
@@ -70,7 +70,7 @@ class WindowAxis:
     def view(self, x: Array, axis: int, fill: float) -> Array:
         """The windows of ``x`` along ``axis`` with ``fill`` around it; their elements become a new last axis."""
         count = int(str(self.count(x.shape[axis])))
-        reach = (count - 1) * self.stride + self.span
+        reach = max(count - 1, 0) * self.stride + self.span
         pads = [(0, 0)] * x.ndim
         pads[axis] = (self.before, max(0, reach - self.before - x.shape[axis]))
         padded = np.pad(x, pads, constant_values=np.asarray(fill, np.float32).astype(x.dtype))

@@ -128,6 +128,20 @@ def test_extents_that_follow_by_more_than_a_polynomial_are_computed(rows: int) -
             np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("extent", "windows"), [(1, 0), (2, 1), (4, 1), (6, 1), (7, 2)])
+def test_a_count_of_windows_is_computed(extent: int, windows: int) -> None:
+    graph = gk.parse("""graph net(x: f32[N]) where w = windows(N - 4, 3) {
+  a: f32[] = ReduceSum(x, axis=(0,), keep_dims=False)
+  b: f32[w, 2] = BroadcastTo(a, shape=(w, 2))
+  e: f32[w, 2] = Exp(b)
+  return e
+}
+""")
+    x = np.linspace(-1, 1, extent, dtype=np.float32)
+    (found,) = run_written(gk.optimize(graph), [x])
+    np.testing.assert_allclose(found, np.full((windows, 2), np.exp(x.sum())), rtol=1e-5)
+
+
 def test_it_reads_back_and_computes_the_same(encoder: gk.Graph, tmp_path: Path) -> None:
     file = tmp_path / "fused.onnx"
     gk.save(gk.optimize(encoder), file)

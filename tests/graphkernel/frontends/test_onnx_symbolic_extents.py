@@ -80,6 +80,41 @@ def test_windows(name: str, seed: int) -> None:
         agrees(model([made], {"x": x}, constants=constants, opset=19, shapes={"x": names}), {"x": x})
 
 
+POOL: dict[str, Any] = {"kernel_shape": [5], "strides": [2]}
+PADDED = node("Pad", ["e", "pads"], ["p"])
+FEW_WINDOWS: Mapping[str, Sequence[NodeProto]] = {
+    "a kernel behind windows": [node("MaxPool", ["x"], ["m"], **POOL), node("Exp", ["m"], ["y"])],
+    "a kernel between two": [
+        node("MaxPool", ["x"], ["m"], **POOL), node("Add", ["m", "bias"], ["e"]), PADDED,
+        node("MaxPool", ["p"], ["q"], kernel_shape=[3], strides=[2]), node("Sin", ["q"], ["y"]),
+    ],
+    "means behind what is larger": [
+        node("Resize", ["x", "", "scales"], ["r"]), node("AveragePool", ["r"], ["e"], **POOL), PADDED,
+        node("Conv", ["p", "w"], ["q"], strides=[2]), node("Relu", ["q"], ["y"]),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FEW_WINDOWS)
+def test_as_many_windows_as_there_are_may_be_none(name: str) -> None:
+    constants = {
+        "pads": np.array([0, 0, 1, 0, 0, 2]), "bias": arrays((3, 1)), "scales": np.array([1, 1, 1.5], np.float32),
+        "w": arrays((2, 3, 3)),
+    }  # fmt: skip
+    made = model(FEW_WINDOWS[name], {"x": arrays((1, 3, 9))}, constants=constants, shapes={"x": (1, 3, "L")})
+    graph = import_onnx(made)
+    compiled = gk.compile(graph)
+    counts: set[int] = set()
+    for extent in range(3, 12):  # below there is less than no window, which onnxruntime refuses
+        x = arrays((1, 3, extent))
+        wanted = run_onnxruntime(made, {"x": x})[0]
+        for found in (compiled(x)[0], np.asarray(gk.evaluate(graph, [x])[0])):
+            assert found.shape == wanted.shape
+            np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=1e-5)
+        counts.add(wanted.shape[2])
+    assert len(counts) > 2
+
+
 def test_two_ways_to_one_extent_are_one_symbol() -> None:
     nodes = [
         node("Conv", ["x", "w"], ["a"], strides=[2, 2], pads=[1, 1, 1, 1]), node("Conv", ["x", "v"], ["b"], strides=[2, 2]),

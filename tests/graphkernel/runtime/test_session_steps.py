@@ -55,6 +55,12 @@ def is_right(exe: gk.Executable, x: np.ndarray) -> bool:
     return bool(np.allclose(hyperbolic, np.sinh(p), rtol=1e-5) and np.allclose(sums, np.sinh(p) + p, rtol=1e-5))
 
 
+def test_the_extents_of_what_a_region_found_are_no_fallback() -> None:
+    exe = compiled(FOUND.replace("return p, i", "s: i64[2] = Shape(i)\n  return s"))
+    assert exe.report.fallbacks == ()
+    np.testing.assert_array_equal(exe(given())[0], [2, 24])
+
+
 def test_a_region_between_kernels_is_a_step_of_their_table() -> None:
     names = [step.name for step in whole_of(compiled(BETWEEN)).table.steps]
     assert [name.startswith("region") for name in names] == [False, True, False]

@@ -53,7 +53,7 @@ def test_numbers_for_symbols_are_numbers_for_what_follows_from_them() -> None:
 
 
 @pytest.mark.parametrize(("where", "error", "message"), [
-    ("m = half(N, 2)", ParseError, "expected one of floor_div, trunc_div, min, max, broadcast, from_front, found 'half'"),
+    ("m = half(N, 2)", ParseError, "expected one of floor_div, windows, min, max, broadcast, from_front, found 'half'"),
     ("m = min(8, 1.5)", ParseError, "expected an extent"),
     ("m = min(8, K)", VerifyError, "G9"),
     ("m = min(8, N), m = min(8, N)", VerifyError, "G9"),

@@ -81,7 +81,7 @@ def _count(derive: DerivedExtents, axis: _Axis, round_up: bool = False) -> Dim:
     """
     room = axis.extent + (axis.before + axis.after) - axis.reach
     if not round_up:
-        return derive.trunc_div(room, axis.stride) + 1
+        return derive.windows(room, axis.stride)
     count = derive.ceil_div(room, axis.stride) + 1
     if derive.is_nonnegative(axis.reach - axis.after - axis.stride):
         return count

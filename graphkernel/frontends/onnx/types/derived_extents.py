@@ -68,11 +68,11 @@ class DerivedExtents:
         whole, rest = _split(dividend, divisor, whole_down=True)
         return whole + self._derived("floor_div", rest, divisor)
 
-    def trunc_div(self, dividend: Dim, divisor: int) -> Dim:
-        """The quotient by a positive number rounded towards zero."""
-        if divisor == 1 or self.is_nonnegative(dividend):
-            return self.floor_div(dividend, divisor)
-        return self._derived("trunc_div", dividend, divisor)
+    def windows(self, room: Dim, stride: int) -> Dim:
+        """How many windows there are that begin a ``stride`` apart, where one leaves so much ``room``."""
+        if stride == 1 or self.is_nonnegative(room):
+            return self.floor_div(room, stride) + 1
+        return self._derived("windows", room, stride)
 
     def ceil_div(self, dividend: Dim, divisor: int) -> Dim:
         """The quotient by a positive number rounded up."""
@@ -190,9 +190,9 @@ def _bounds(entry: Derived, upper: bool) -> Iterator[tuple[Dim, int]]:
         case "floor_div":
             if isinstance(entry.second, int) and entry.second > 0:
                 yield entry.first if upper else entry.first - (entry.second - 1), entry.second
-        case "trunc_div":
+        case "windows" if not upper:
             if isinstance(entry.second, int):
-                yield entry.first + (entry.second - 1) * (1 if upper else -1), entry.second
+                yield entry.first + 1, entry.second
         case "min" if upper:
             yield from ((entry.first, 1), (entry.second, 1))
         case "max" if not upper:
