@@ -83,18 +83,19 @@ def _likeness(value: Value, args: tuple[Value, ...]) -> Hashable:
 
 
 def _moved(results: tuple[Value, ...], replaced: dict[Value, Value], first: Node, node: Node) -> tuple[Value, ...]:
-    """The expansion of the first operator as that of another one, over the operands that take the place of its own."""
+    """The expansion of the first operator as that of another one, over the operands that take the place of its own.
 
-    def moved(value: Value) -> Value:
+    ``replaced`` takes along what becomes of the operators between.
+    """
+    for value in results:
         if value not in replaced:
             made = value.node
             label = node.name + made.name[len(first.name) :] if made.name.startswith(first.name) else made.name
-            operands = tuple([moved(arg) for arg in made.args])
-            copy = Node(made.op, operands, made.attrs, made.types, label, made.body, made.data)
+            copy = Node(
+                made.op, _moved(made.args, replaced, first, node), made.attrs, made.types, label, made.body, made.data
+            )
             replaced.update(zip(made.outs, copy.outs, strict=True))
-        return replaced[value]
-
-    return tuple(map(moved, results))
+    return tuple([replaced[value] for value in results])
 
 
 def _expanded(

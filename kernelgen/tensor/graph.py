@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -26,30 +25,30 @@ DEFINES = "defines"
 """The attribute that lists the symbols that an operator defines."""
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)  # all is Final: to make a frozen one takes four times as long
 class Node:
     """An operator applied to values. ``name`` is a label, never looked up; ``body`` is set on fused nodes only."""
 
-    op: Operator
-    args: tuple[Value, ...]
-    attrs: Attrs
-    types: tuple[TensorType, ...]
-    name: str
-    body: Graph | None = None
-    data: ConstantData | None = None
+    op: Final[Operator]
+    args: Final[tuple[Value, ...]]
+    attrs: Final[Attrs]
+    types: Final[tuple[TensorType, ...]]
+    name: Final[str]
+    body: Final[Graph | None] = None
+    data: Final[ConstantData | None] = None
 
     @property
     def out(self) -> Value:
         """The only result; ``ValueError`` when there are several."""
         (_,) = self.types
-        return _value((self, 0))
+        return _value(Value, (self, 0))
 
     @property
     def outs(self) -> tuple[Value, ...]:
         """All results."""
         if len(self.types) == 1:
-            return (_value((self, 0)),)
-        return tuple([_value((self, index)) for index in range(len(self.types))])
+            return (_value(Value, (self, 0)),)
+        return tuple([_value(Value, (self, index)) for index in range(len(self.types))])
 
     @property
     def defines(self) -> tuple[str, ...]:
@@ -121,8 +120,8 @@ class Value(NamedTuple):
         return self.node.data is not None and self.node.data.is_known
 
 
-_value = partial(tuple.__new__, Value)
-"""``Value`` of a pair, without the call of Python that its class takes: graphs make millions."""
+_value = tuple.__new__
+"""Makes a ``Value`` of a pair, without the call of Python that its class takes: graphs make millions."""
 
 
 class Alias(NamedTuple):
@@ -188,7 +187,7 @@ class Graph:
         """For each node the nodes that use a result of it, each once, in topological order."""
         table: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
-            for producer in dict.fromkeys([value.node for value in node.args]):
+            for producer in {maker for maker, _ in node.args}:
                 table[producer].append(node)
         return {node: tuple(found) for node, found in table.items()}
 
@@ -220,7 +219,7 @@ class Graph:
         Returning ``keep(node, new_args).outs`` leaves the node as it is. The same graph object comes back
         when no value changed. Raises ValueError where it gives more values, or fewer.
         """
-        changed: dict[Value, Value] = {}
+        changed: dict[tuple[Node, int], Value] = {}  # a value equals its pair, which is made faster
         for node in self.operators:
             args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
             results = rewrite(node, args)
@@ -228,7 +227,7 @@ class Graph:
                 raise ValueError(f"{len(results)} values for the {len(node.types)} results of {node.name}")
             for index, new in enumerate(results):
                 if new[0] is not node or new[1] != index:
-                    changed[_value((node, index))] = new
+                    changed[node, index] = new
         return self.with_outputs(tuple([changed.get(value, value) for value in self.outputs]))
 
     def with_outputs(self, outputs: tuple[Value, ...]) -> Graph:
@@ -303,11 +302,13 @@ def _visit(root: Node, seen: set[Node], order: list[Node]) -> None:
     stack = [(root, iter(root.args))]
     while stack:
         node, operands = stack[-1]
-        for value in operands:
-            if value.node not in seen:
-                seen.add(value.node)
-                stack.append((value.node, iter(value.node.args)))
-                break
+        for maker, _ in operands:
+            if maker not in seen:
+                seen.add(maker)
+                if maker.args:
+                    stack.append((maker, iter(maker.args)))
+                    break
+                order.append(maker)
         else:
             order.append(node)
             stack.pop()
