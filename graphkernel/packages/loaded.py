@@ -33,8 +33,10 @@ def loaded(
     built: str | None,
     since: float,
 ) -> Executable:
-    """The executable that :func:`graphkernel.packages.read.read_package` describes, with sessions on ``threads``, loaded
-    ``since`` this moment of ``time.perf_counter``; raises what that says."""
+    """The executable of a ``package``: with the weights that lie ``elsewhere``, sessions on ``threads``, the ``story`` of its
+    report, and the report as text where it was just ``built``, or else the time that loading took ``since`` this moment of
+    ``time.perf_counter``. Raises what :func:`graphkernel.packages.read.read_package` says.
+    """
     try:
         package.check_sum(MANIFEST)
         manifest = read_manifest(bytes(package.view(MANIFEST)), graphkernel.__version__)
