@@ -7,11 +7,13 @@ over were told apart. What may differ from call to call is how the arrays lie th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from graphkernel.runtime.steps.steps import Action, KernelStep, Slots
-from kernelgen.targets.entries import BoundCall
+
+BoundCall = Callable[[Sequence[Any]], bool]
+"""Launches on inputs and outputs; False, and nothing ran, where one lies as the kernel cannot use it."""
 
 
 @runtime_checkable
