@@ -52,9 +52,12 @@ class DeviceMemory:
         return Border(self.device.cupy)
 
     def key(self, inputs: Sequence[Any]) -> Hashable:
-        """Shapes and data types, and the stream: what was started on another one may still use its buffers."""
-        stream = self.device.cupy.cuda.get_current_stream().ptr
-        return (stream, *[(array.shape, array.dtype) for array in inputs])
+        """Shapes and data types, and the stream: what was started on another one may still use its buffers. Devices too, as
+        a frame's kernels are bound to one by the first call and look at it no more.
+        """
+        cuda = self.device.cupy.cuda
+        place = cuda.runtime.getDevice(), cuda.get_current_stream().ptr
+        return (*place, *[(array.shape, array.dtype, array.device.id) for array in inputs])
 
     def take(self, given: object, name: str) -> Any:
         """In place where it is on the device, else copied there. Raises InputError for what cannot be copied there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from graphkernel.errors import InputError, RuntimeFailure
 from graphkernel.runtime.cuda.device_executable import DeviceExecutable
 from kernelgen.composite.bind_sizes import bind
 from kernelgen.composite.description import KernelDesc
+from kernelgen.errors import ArgumentError, BackendUnavailable
+from kernelgen.targets.gpu.launch.nvrtc import version
 from kernelgen.tensor.dims import evaluate
 from kernelgen.tensor.graph import Graph
 from tests.support import fake_cupy
@@ -189,8 +192,17 @@ def test_operator_that_cupy_lacks_runs_on_the_host_and_says_so(
         exe.capture(*on_device(given))
 
 
+def with_own_kernels() -> Any:
+    """The graph with kernels that the stand-in interprets, in place of their meaning."""
+    try:
+        version()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    return gk.compile(GRAPH, opt_level=2, target="gpu")
+
+
 def test_inputs_between_two_vectors_and_with_gaps_are_right_in_a_frame_that_was_bound(device: FakeDevice) -> None:
-    exe, given = compiled(GRAPH), arrays()
+    exe, given = with_own_kernels(), arrays()
     (first,) = exe(*on_device(given))
     close(first.host, given)
     shifted = np.zeros(given[0].size + 1, np.float32)
@@ -200,6 +212,19 @@ def test_inputs_between_two_vectors_and_with_gaps_are_right_in_a_frame_that_was_
     for other in (moved, turned):
         (found,) = exe(other, *on_device(given[1:]))
         close(found.host, given)
+
+
+class ElsewhereArray(FakeArray):
+    """An array on the second device."""
+
+    device = property(lambda self: SimpleNamespace(id=1))
+
+
+def test_arrays_of_another_device_are_refused_behind_a_call_that_bound_the_frame(device: FakeDevice) -> None:
+    exe, given = with_own_kernels(), arrays()
+    exe(*on_device(given))
+    with pytest.raises(ArgumentError, match="is on device 1, the current one is 0"):
+        exe(*[ElsewhereArray(host=array) for array in given])
 
 
 def test_captured_plan_is_one_launch(device: FakeDevice) -> None:
