@@ -45,6 +45,38 @@ def test_they_are_those_of_typing() -> None:
     assert typing.get_type_hints(Ours) == typing.get_type_hints(Theirs)
 
 
+class Long(named_tuples.NamedTuple):
+    """More fields than there are makers for."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+    e: int
+    f: int
+    g: int
+    h: int
+    i: int = 9
+
+
+def test_a_long_one_is_made_as_the_others_are_named() -> None:
+    long = Long(*range(8))
+    assert long == (*range(8), 9)
+    assert (long.a, long.h, long.i, long._replace(b=7)[1]) == (0, 7, 9, 7)
+    assert Long(*range(7), h=3).h == 3
+
+
+def test_fields_by_name_place_and_pattern() -> None:
+    match Ours(5, 6):
+        case Ours(row, column):
+            assert (row, column) == (5, 6)
+    assert Ours._make([1, 2])._asdict() == {"row": 1, "column": 2}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
+        Ours(1)._replace(depth=3)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
+        Ours(1, depth=3)  # pyright: ignore[reportCallIssue]
+
+
 def test_they_are_frozen_and_need_all_fields_without_defaults() -> None:
     with pytest.raises(AttributeError):
         Ours(1).row = 2  # pyright: ignore[reportAttributeAccessIssue]
