@@ -2,6 +2,8 @@
 
 A message is its length in eight bytes, then its bytes. The process starts when it is first needed, answers one question
 after the other (:func:`serve`), and goes with this one. One that died or took too long is replaced for the next question.
+Answers have a pipe of their own: what a library prints, or a module that a user's folder has in the place of one of Python's,
+is no answer.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 _ANSWERING = "kernelgen.farm.child"
 """What only such processes import."""
@@ -48,14 +50,14 @@ class ProcessLate(Exception):
 
 
 def command_of(function: str) -> Sequence[str]:
-    """A Python that serves ``package.module:function``, with this one's path.
+    """A Python that serves ``package.module:function``, with this one's path; where to write answers is told it as last.
 
     Threads that numpy brings along spin for longer than it takes to import numpy, in wait for work: there it has none.
     """
     module, name = function.split(":")
     program = (
         "import json, os, sys; sys.path[:] = json.loads(sys.argv[1]); os.environ.setdefault('OPENBLAS_NUM_THREADS', '1');"
-        f" from kernelgen.system.answering import serve; from {module} import {name}; serve({name})"
+        f" from kernelgen.system.answering import serve; from {module} import {name}; serve({name}, int(sys.argv[2]))"
     )
     return (sys.executable, "-P", "-c", program, json.dumps(sys.path))
 
@@ -77,6 +79,7 @@ class AnsweringProcess:
 
     command: Sequence[str]
     process: subprocess.Popen[bytes] | None = None
+    answers: int = -1  # where they are read, when there is a process
 
     def answer(self, request: bytes, limit: Limit) -> bytes:
         """Its answer. Raises ProcessDied and ProcessLate; after either the next question has a new process."""
@@ -84,11 +87,11 @@ class AnsweringProcess:
             if self.process is not None and self.process.poll() is not None:
                 self.end()  # gone since it answered last
             if self.process is None:
-                self.process = _started(self.command)
+                self.process, self.answers = _started(self.command)
             due = _Due(limit, self.process.pid)
             _send(self.process, message(request), due)
-            length = int.from_bytes(_received(self.process, LENGTH_BYTES, due), "little")
-            return _received(self.process, length, due)
+            length = int.from_bytes(_received(self.answers, LENGTH_BYTES, due), "little")
+            return _received(self.answers, length, due)
         except (EOFError, BrokenPipeError):
             raise ProcessDied(self.end()) from None
         except TimeoutError:
@@ -100,10 +103,10 @@ class AnsweringProcess:
 
     def end(self, kill: bool = False) -> int | None:
         """Ends the process, if it still runs, and says with which code."""
-        process, self.process = self.process, None
+        process = self.process
         if process is None:
             return None
-        _close(process)
+        self.leave()
         if kill:
             process.kill()
         try:
@@ -113,9 +116,10 @@ class AnsweringProcess:
             return process.wait()
 
     def leave(self) -> None:
-        """Forgets the process, which belongs to the parent of this one."""
+        """Forgets the process, which may belong to the parent of this one."""
         if self.process is not None:
-            _close(self.process)
+            _questions(self.process).close()
+            os.close(self.answers)
         self.process = None
 
 
@@ -124,10 +128,11 @@ def message(content: bytes) -> bytes:
     return len(content).to_bytes(LENGTH_BYTES, "little") + content
 
 
-def serve(answer: Callable[[bytes], bytes]) -> None:
-    """Answers until the input ends: then whoever asked is gone, and so is this process, also out of an endless answer."""
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what libraries print is no answer
+def serve(answer: Callable[[bytes], bytes], descriptor: int) -> None:
+    """Answers to the ``descriptor`` until the input ends: then whoever asked is gone, and so is this process, also out of an
+    endless answer."""
+    answers = os.fdopen(descriptor, "wb", buffering=0)
+    os.set_inheritable(descriptor, False)
     waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(os.fdopen(0, "rb"), waiting), daemon=True).start()
     while True:
@@ -177,34 +182,38 @@ def _write(stream: BinaryIO, content: bytes) -> None:
         left = left[stream.write(left) :]
 
 
-def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """The process, out of reach of the keyboard's interrupts, which are for this one."""
-    started = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    for pipe in (started.stdin, started.stdout):
-        assert pipe is not None, "it was asked for"
-        os.set_blocking(pipe.fileno(), False)
-    return started
+def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], int]:
+    """The process, out of reach of the keyboard's interrupts, which are for this one, and where its answers are read."""
+    ours, its = os.pipe()
+    try:
+        process = subprocess.Popen(
+            (*command, str(its)), pass_fds=(its,), start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(its)
+    for descriptor in (_questions(process).fileno(), ours):
+        os.set_blocking(descriptor, False)
+    return process, ours
 
 
-def _close(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout):
-        assert pipe is not None, "it was asked for"
-        pipe.close()
+def _questions(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    assert process.stdin is not None, "it was asked for"
+    return process.stdin
 
 
 def _send(process: subprocess.Popen[bytes], content: bytes, due: _Due) -> None:
-    assert process.stdin is not None, "it was asked for"
-    left, descriptor = memoryview(content), process.stdin.fileno()
+    left, descriptor = memoryview(content), _questions(process).fileno()
     while left:
         due.wait(descriptor, select.POLLOUT)
         left = left[os.write(descriptor, left[:_MOST_AT_ONCE]) :]
 
 
-def _received(process: subprocess.Popen[bytes], count: int, due: _Due) -> bytes:
-    assert process.stdout is not None, "it was asked for"
-    found, descriptor = bytearray(), process.stdout.fileno()
+def _received(descriptor: int, count: int, due: _Due) -> bytes:
+    found = bytearray()
     while len(found) < count:
         due.wait(descriptor, select.POLLIN)
         part = os.read(descriptor, min(count - len(found), _MOST_AT_ONCE))
