@@ -72,7 +72,7 @@ def test_fields_by_name_place_and_pattern() -> None:
             assert (row, column) == (5, 6)
     assert Ours._make([1, 2])._asdict() == {"row": 1, "column": 2}
     with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
-        Ours(1)._replace(depth=3)  # pyright: ignore[reportCallIssue]
+        Ours(1)._replace(depth=3)
     with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
         Ours(1, depth=3)  # pyright: ignore[reportCallIssue]
 
