@@ -33,6 +33,8 @@ from graphkernel.passes.finalise_kernels import graph_kernel_seal
 from graphkernel.passes.floatstatus_addn_fusion import floatstatus_addn_fusion
 from graphkernel.passes.floatstatus_fusion import floatstatus_fusion
 from graphkernel.passes.fold import constant_folding
+from graphkernel.passes.format.lines_as_images import lines_as_images
+from graphkernel.passes.format.padded_windows import padded_windows
 from graphkernel.passes.format.to_nhwc_format import to_nhwc_format
 from graphkernel.passes.format.transform_op_optimizer import transform_op_optimizer
 from graphkernel.passes.format.turned_factors import turned_factors
@@ -117,6 +119,10 @@ PIPELINE = (
          why="before it is asked which images have channels last, and pairs are looked at one by one"),
     Step(quantized_between, "cluster", 24, level=2, when=on("cpu"),
          why="operators are basic, so that it is known which of them kernels hold, and nothing is clustered yet"),
+    Step(lines_as_images, "cluster", 36, level=2, when=on("cpu"),
+         why="operators are basic, and regions of images are looked for next"),
+    Step(padded_windows, "cluster", 37, level=2, when=on("cpu"),
+         why="lines are images, whose convolutions pad them themselves"),
     Step(to_nhwc_format, "cluster", 28, level=2, when=on("cpu"),
          why="what is constant is folded, and what is a product with channels last is one from here on"),
     Step(patch_products, "cluster", 27, level=2, when=on("cpu"),

@@ -1,5 +1,6 @@
-"""The passes transform_op_optimizer, to_nhwc_format and winograd: which format each tensor has, and what convolutions read.
+"""The passes transform_op_optimizer, lines_as_images, padded_windows, to_nhwc_format and winograd: which format each tensor
+has, and what convolutions read.
 
-Reading order: format_kinds, format_regions, minimum_cut, format_cut, transform_op_optimizer; layouts, convolutions_last,
-channels_last, image_regions, to_nhwc_format; winograd; turned_factors (of products).
+Reading order: format_kinds, format_regions, minimum_cut, format_cut, transform_op_optimizer; layouts, lines_as_images,
+padded_windows, convolutions_last, channels_last, image_regions, to_nhwc_format; winograd; turned_factors (of products).
 """

@@ -12,6 +12,8 @@ from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of, static
 from graphkernel.frontends.onnx.rules.windows import convolved, pooled
+from graphkernel.ops.library.host import is_onnx
+from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.types import Category, Shape, dtype
 
@@ -70,14 +72,23 @@ def one_hot(call: OnnxCall) -> Results:
 
 @onnx_op("Conv")
 def convolution(call: OnnxCall) -> Results:
-    """Two spatial axes; the bias is a BiasAdd."""
-    x, weight = call.operands[:2]
-    window = _window(call, shape_of(x), shape_of(weight)[2:])
+    """One or two spatial axes; the bias is a BiasAdd."""
+    is_line = len(shape_of(call.operands[0])) == 3
+    if is_line and any(map(_is_read_from_bytes, call.operands[:2])):
+        return Declined("bytes along one axis, which a library multiplies as they are")
+    image = _as_image(call, operands=2) if is_line else call
+    x, weight = image.operands[:2]
+    window = _window(image, shape_of(x), shape_of(weight)[2:])
     if isinstance(window, Declined):
         return window
-    window |= _places(window, convolved(call))
+    window |= _places(window, convolved(image))
     result = ops.conv2d(x, weight, **window, group=call.attribute("group", 1))
-    return ops.bias_add(result, call.operand(2)) if call.has(2) else result
+    result = ops.bias_add(result, call.operand(2)) if call.has(2) else result
+    return result if image is call else ops.squeeze(result, (2,))
+
+
+def _is_read_from_bytes(operand: Operand) -> bool:
+    return isinstance(operand, Tensor) and is_onnx(operand.value.node, "DequantizeLinear")
 
 
 @onnx_op("MaxPool")
@@ -105,7 +116,7 @@ def norm_pool(call: OnnxCall) -> Results:
 
 
 def _pooled(call: OnnxCall, function: Callable[..., Any], **options: bool) -> Results:
-    image = _as_image(call) if len(call.attribute("kernel_shape")) == 1 else call
+    image = _as_image(call, operands=1) if len(call.attribute("kernel_shape")) == 1 else call
     window = _pooling(image)
     if isinstance(window, Declined):
         return window
@@ -113,14 +124,15 @@ def _pooled(call: OnnxCall, function: Callable[..., Any], **options: bool) -> Re
     return pooled if image is call else ops.squeeze(pooled, (2,))
 
 
-def _as_image(call: OnnxCall) -> OnnxCall:
-    """One spatial axis as the columns of an image of one row."""
+def _as_image(call: OnnxCall, operands: int) -> OnnxCall:
+    """One spatial axis, of the first so many ``operands``, as the columns of an image of one row."""
     before = {"kernel_shape": (1,), "strides": (1,), "dilations": (1,)}
     given = {name: (*before[name], *of) if name in before else of for name, of in call.attributes.items()}
     if "pads" in given:
         less, more = given["pads"]
         given["pads"] = (0, less, 0, more)
-    return replace(call, operands=(ops.expand_dims(call.operands[0], 2),), attributes=given)
+    images = (ops.expand_dims(each, 2) for each in call.operands[:operands])
+    return replace(call, operands=(*images, *call.operands[operands:]), attributes=given)
 
 
 @onnx_op("GlobalAveragePool")
