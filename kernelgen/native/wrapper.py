@@ -27,6 +27,11 @@ CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 DATA, RANK, DIMS, DTYPE, FLAGS = 16, 24, 32, 56, 64
 """Byte offsets in numpy's array struct."""
 
+KIND, NUMBER = 24, 28
+"""Byte offsets in numpy's dtype struct: of kind, character and byte order in one byte each, and of the type's number. The eight
+bytes from the first on say which type of numbers it is; an array that was pickled has a dtype object of its own.
+"""
+
 HEADER_FIELDS, ARRAY_FIELDS, DIM_FIELDS = 10, 6, 3
 """How many fields the table has for all arrays together, for each, and for each extent."""
 
@@ -79,8 +84,15 @@ def _has_known_layout(array: np.ndarray) -> bool:
         and field(RANK, ctypes.c_int32) == array.ndim
         and tuple((ctypes.c_int64 * array.ndim).from_address(extents)) == array.shape
         and field(DTYPE, ctypes.c_int64) == id(array.dtype)
+        and _dtype_has_known_layout(array.dtype)
         and field(FLAGS, ctypes.c_int32) & (CONTIGUOUS | ALIGNED | WRITEABLE) == flags
     )
+
+
+def _dtype_has_known_layout(dtype: np.dtype[Any]) -> bool:
+    characters = (ctypes.c_char * 3).from_address(id(dtype) + KIND).value.decode()
+    number = ctypes.c_int32.from_address(id(dtype) + NUMBER).value
+    return characters == dtype.kind + dtype.char + dtype.byteorder and number == dtype.num
 
 
 def _dim_record(dim: Dim, symbols: tuple[str, ...]) -> tuple[int, int, int] | None:
@@ -109,7 +121,8 @@ def _table(header: tuple[int, ...], expected: tuple[Argument, ...], dims: list[t
     first = 0
     for argument, offset in zip(expected, offsets[2:], strict=True):
         flags = CONTIGUOUS | ALIGNED | (WRITEABLE if argument.is_written else 0)
-        numbers += [id(argument.dtype.numpy), flags, len(argument.shape), first, offset, argument.dtype.itemsize]
+        kind = ctypes.c_int64.from_address(id(argument.dtype.numpy) + KIND).value
+        numbers += [kind, flags, len(argument.shape), first, offset, argument.dtype.itemsize]
         first += len(argument.shape)
     numbers += [number for record in dims for number in record]
     return struct.pack(f"<{fields}q", *numbers) + b"".join(messages)

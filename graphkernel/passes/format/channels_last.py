@@ -29,6 +29,10 @@ POOLINGS = {MAX_POOL: "max", AVG_POOL: "avg"}
 
 def form_of(node: Node, split: Callable[[Value], bool]) -> Form | None:
     """The form of an operator, None where it has none; ``split`` tells of values of two dims for channels."""
+    if node.op.kind is not Kind.ELEMWISE and any(image.is_known for image in images_in(node)):
+        return (
+            None  # a constant comes as the graph has it, and only what is read point by point is put into another order
+        )
     if node.op in CONVOLVED:
         return CONVOLVED[node.op] if has_form(node) else None
     if node.op in POOLINGS:

@@ -107,3 +107,18 @@ def test_a_symbol_in_a_narrow_type_is_cut(to: int) -> None:
         node("ReduceSum", ["d"], ["y"]),
     ]
     agree(nodes, ("N", "M"), {})
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("place", [1, -1])
+def test_an_extent_of_a_shape_is_replaced(place: int, shape: Sequence[Any]) -> None:
+    nodes = [node("ScatterElements", ["s", "place", "three"], ["t"]), node("Expand", ["row", "t"], ["y"])]
+    constants = {"place": np.array([place]), "three": np.array([3]), "row": np.array([1.0, 2.0, 3.0], np.float32)}
+    agree(nodes, shape, constants)
+    made = model([node("Shape", ["x"], ["s"]), *nodes], {"x": X}, constants=constants, shapes={"x": shape})
+    assert gk.compile(import_onnx(made)).report.host == ()
+
+
+def test_a_sum_into_a_shape_is_what_onnxruntime_says() -> None:
+    constants = {"place": np.array([1]), "three": np.array([3])}
+    agree([node("ScatterElements", ["s", "place", "three"], ["y"], reduction="add")], ("N", 300), constants)

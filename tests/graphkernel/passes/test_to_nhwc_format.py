@@ -250,6 +250,19 @@ def test_what_has_channels_last_already_stays_as_it_is() -> None:
     assert after is before
 
 
+@pytest.mark.usefixtures("fast_kernels")
+def test_an_image_that_is_a_constant_is_read_as_it_is() -> None:
+    weights = np.random.default_rng(1).standard_normal((8, 8, 3, 3), np.float32)
+
+    def network(w: Tensor) -> Tensor:
+        read = ops.conv2d(IMAGE, w, pad=(1, 1, 1, 1))
+        return ops.relu(ops.conv2d(read, np.ones((8, 8, 1, 1), np.float32)))
+
+    before, after = _before_and_after(graphkernel.trace(network, weights))
+    (expected,), (found,) = (graphkernel.compile(each, 0, host="numpy")(weights) for each in (before, after))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_a_region_of_points_alone_has_kernels_that_are_fast_enough() -> None:
     image = np.ones((1, 256, 28, 28), np.float32)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -47,10 +48,21 @@ def test_good_arguments_run(number: int) -> None:
     np.testing.assert_array_equal(z, x + y)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_arrays_of_another_process_run(number: int) -> None:
+    """Pickled ones have dtype objects of their own."""
+    x, y, z = pickle.loads(pickle.dumps(arrays(6, 6, 6)))
+    assert x.dtype is not np.dtype(np.float32)
+    assert callables(STATIC)[number](x, y, z) is None
+    np.testing.assert_array_equal(z, x + y)
+
+
 BAD = {
     "rank": np.zeros((6, 1), np.float32),
     "extent": np.zeros(7, np.float32),
     "dtype": np.zeros(6, np.float64),
+    "dtype of as many bytes": np.zeros(6, np.int32),
+    "byte order": np.zeros(6, ">f4"),
     "strides": np.zeros(12, np.float32)[::2],
     "no array": [0.0] * 6,
     "subclass": np.zeros(6, np.float32).view(np.recarray),

@@ -83,6 +83,15 @@ def _gather(call: OnnxCall, content: Extents, indices: Extents) -> Extents:
     return np.asarray(np.take(content, indices.astype(np.int64), call.attribute("axis", 0)), object)
 
 
+def _scattered(call: OnnxCall, content: Extents, indices: Extents, updates: Extents) -> Extents | None:
+    """Some elements replaced: so exporters write the shape of indices that are repeated along all axes but one."""
+    if content.ndim != 1 or call.attribute("reduction", "none") != "none":
+        return None
+    found = content.copy()
+    found[indices.astype(np.int64)] = updates
+    return found
+
+
 def _slice(call: OnnxCall, content: Extents, *unused: Extents) -> Extents | None:
     starts = call.attribute("starts") or call.ints(1)
     ends = call.attribute("ends") or call.ints(2)
@@ -213,7 +222,8 @@ def _same(call: OnnxCall, content: Extents) -> Extents:
 
 FROM_SHAPE: Mapping[str, Callable[[OnnxCall], Extents]] = {"Shape": _shape, "Size": _size}
 FROM_CONTENT: Mapping[str, Callable[..., Extents | None]] = {
-    "Identity": _same, "Cast": _cast, GATHER.onnx: _gather, "Slice": _slice, "Unsqueeze": _expand_dims, "Squeeze": _squeeze,
+    "Identity": _same, "Cast": _cast, GATHER.onnx: _gather, "ScatterElements": _scattered, "Slice": _slice,
+    "Unsqueeze": _expand_dims, "Squeeze": _squeeze,
     "Reshape": _reshape, TRANSPOSE.onnx: _transpose, "ConstantOfShape": _filled,
     "Div": _divide, "Equal": _equal, "Where": _where, "ReduceProd": _product,
     "Neg": lambda call, a: np.asarray(-a, object), "Mod": _remainder, "Min": _extreme("least"), "Max": _extreme("greatest"),

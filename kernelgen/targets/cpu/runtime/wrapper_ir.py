@@ -5,7 +5,7 @@
 
     header   code, arrays, symbols, releases the lock, type ndarray, None, ArgumentError, table (0: none), messages (offsets)
              for the count and for arrays that overlap
-    array    dtype object, flags, dims, first dim (number of its record), message (offset), bytes of an element
+    array    kind of dtype, flags, dims, first dim (number of its record), message (offset), bytes of an element
     dim      symbol (-1: none), factor, constant: the extent is ``factor * symbol + constant``
 
 It checks every array (type, dtype, flags, rank, extents, that none overlaps one that is written), binds the symbols from the
@@ -40,6 +40,7 @@ from kernelgen.native.wrapper import (
     DTYPE,
     FLAGS,
     HEADER_FIELDS,
+    KIND,
     PLACES,
     RANK,
     RUN,
@@ -110,9 +111,11 @@ array:
 
 array.dtype:
   %dtype.field = getelementptr i8, ptr %object, i64 {DTYPE}
-  %dtype = load i64, ptr %dtype.field
-  %dtype.wanted = load i64, ptr %record
-  %dtype.fits = icmp eq i64 %dtype, %dtype.wanted
+  %dtype = load ptr, ptr %dtype.field
+  %kind.field = getelementptr i8, ptr %dtype, i64 {KIND}
+  %kind = load i64, ptr %kind.field
+  %kind.wanted = load i64, ptr %record
+  %dtype.fits = icmp eq i64 %kind, %kind.wanted
   %flags.field = getelementptr i8, ptr %object, i64 {FLAGS}
   %flags = load i32, ptr %flags.field
   %r1 = getelementptr i64, ptr %record, i64 1
