@@ -13,7 +13,7 @@ from math import inf
 from graphkernel.patterns.language import Apply, Rule, Safety, Term
 from graphkernel.patterns.match import Match, build, makers, matches
 from graphkernel.patterns.ranges import Ranges
-from kernelgen.tensor.graph import LEAVES, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import LEAVES, Builder, Changed, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Operator
 
 
@@ -167,18 +167,11 @@ def _duplicates_work(graph: Graph, rule: Rule, found: Match) -> bool:
 
 def _rewrite(graph: Graph, chosen: Mapping[Node, Choice]) -> tuple[Graph, Mapping[Node, Node]]:
     """The graph after the chosen matches, and what became of each other operator that is not what it was."""
-    replaced: dict[Value, Value] = {}
-    image: dict[Node, Node] = {}
+    replaced: Changed = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        made = build(*chosen[node], replaced, Builder(origin=node.name)) if node in chosen else None
-        kept = keep(node, args)
-        if made is None and kept is node:
-            return node.outs
-        if made is None:
-            image[node] = kept
-        results = kept.outs if made is None else (made,)
-        replaced.update(zip(node.outs, results, strict=True))
-        return results
+        made = build(*chosen[node], replaced, Builder(origin=node.name))
+        return keep(node, args).outs if made is None else (made,)
 
-    return graph.rebuild(rewrite), image
+    after = graph.rebuild(rewrite, chosen, replaced)
+    return after, {old: new.node for (old, _), new in replaced.items() if old not in chosen}

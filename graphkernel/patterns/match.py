@@ -129,7 +129,7 @@ def _match_all(patterns: tuple[Term, ...], args: tuple[Value, ...], bindings: di
             yield all_bound, nodes | more
 
 
-def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder: Builder) -> Value | None:
+def build(rule: Rule, found: Match, substitution: Mapping[tuple[Node, int], Value], builder: Builder) -> Value | None:
     """The right side over ``substitution`` of the bound values; None when it cannot have the type of the left side.
 
     It takes over the label of the root. Operators whose operands are all constants are computed at once. A literal is
@@ -144,7 +144,9 @@ def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder
     return made if made.type == found.result else None
 
 
-def _build(right: Term, found: Match, substitution: Mapping[Value, Value], builder: Builder, label: str = "") -> Value:
+def _build(
+    right: Term, found: Match, substitution: Mapping[tuple[Node, int], Value], builder: Builder, label: str = ""
+) -> Value:
     match right:
         case Variable(name):
             return substitution.get(found.value(name), found.value(name))

@@ -6,7 +6,7 @@ two graphs are equal when they have the same structure (:mod:`kernelgen.tensor.c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
@@ -19,7 +19,7 @@ from kernelgen.tensor.constant_data import ConstantData, Contents, Derivation
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.operator import CONSTANT, FUSED, LEAVES, PARAMETER, Operator
 from kernelgen.tensor.printer import notebook_text, show
-from kernelgen.tensor.types import Attrs, DType, Shape, Sym, TensorType, dtype, symbols_of
+from kernelgen.tensor.types import Attrs, DType, Shape, TensorType, dtype, symbols_of
 
 DEFINES = "defines"
 """The attribute that lists the symbols that an operator defines."""
@@ -120,6 +120,9 @@ class Value(NamedTuple):
         return self.node.data is not None and self.node.data.is_known
 
 
+Rewrite = Callable[[Node, tuple[Value, ...]], Sequence[Value]]
+Changed = dict[tuple[Node, int], Value]  # a value equals its pair, which is made faster
+
 _value = tuple.__new__
 """Makes a ``Value`` of a pair, without the call of Python that its class takes: graphs make millions."""
 
@@ -213,16 +216,20 @@ class Graph:
         """The nodes of which a result is a graph output."""
         return frozenset(value.node for value in self.outputs)
 
-    def rebuild(self, rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value]]) -> Graph:
-        """Maps every operator node bottom-up; ``rewrite(node, new_args)`` gives the values that replace its results.
+    def rebuild(self, rewrite: Rewrite, among: Container[Node] | None = None, changed: Changed | None = None) -> Graph:
+        """Maps operator nodes bottom-up; ``rewrite(node, new_args)`` gives the values that replace a node's results.
 
-        Returning ``keep(node, new_args).outs`` leaves the node as it is. The same graph object comes back
-        when no value changed. Raises ValueError where it gives more values, or fewer.
+        It is asked about nodes ``among`` these, by default all; others stay as they are, as do those for which it
+        returns ``keep(node, new_args).outs``. ``changed`` takes what became of each value that is another now; the same
+        graph comes back where none is. Raises ValueError where ``rewrite`` gives more values, or fewer.
         """
-        changed: dict[tuple[Node, int], Value] = {}  # a value equals its pair, which is made faster
+        changed = {} if changed is None else changed
         for node in self.operators:
             args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
-            results = rewrite(node, args)
+            stays = among is not None and node not in among
+            if stays and args == node.args:
+                continue
+            results = keep(node, args).outs if stays else rewrite(node, args)
             if len(results) != len(node.types):
                 raise ValueError(f"{len(results)} values for the {len(node.types)} results of {node.name}")
             for index, new in enumerate(results):
@@ -391,9 +398,3 @@ class Builder:
         if wish in ("t", "c"):
             return f"{self.origin}.{'' if wish == 't' else wish}{count}" if self.origin else f"{wish}{count}"
         return f"{wish}_{count}" if count else wish
-
-
-def static_shape(value: Value) -> tuple[int, ...] | None:
-    """The shape when all dims are ints, else None."""
-    extents = tuple(dim for dim in value.type.shape if not isinstance(dim, Sym))
-    return extents if len(extents) == value.type.rank else None
