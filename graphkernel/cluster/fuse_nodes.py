@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from graphlib import TopologicalSorter
 
+from kernelgen.tensor.attrs import NONE
 from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value, keep
-from kernelgen.tensor.types import Attrs
 
 Naming = Callable[[Graph], Graph]
 
@@ -68,7 +68,7 @@ def body_of(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tup
                 replaced[arg] = arg
             elif arg.node not in inside and arg not in parameters:
                 label = arg.node.name if len(arg.node.types) == 1 else f"{arg.node.name}_{arg.index}"
-                parameters[arg] = Node(PARAMETER, (), Attrs(), (arg.type,), label).out
+                parameters[arg] = Node(PARAMETER, (), NONE, (arg.type,), label).out
         moved = keep(node, tuple([parameters.get(arg) or replaced[arg] for arg in node.args]))
         replaced.update(zip(node.outs, moved.outs, strict=True))
     body = Graph("body", tuple(parameters.values()), tuple(replaced[value] for value in results))
@@ -78,7 +78,7 @@ def body_of(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tup
 def call_of(body: Graph, operands: Iterable[Value]) -> Node:
     """The fused node that applies a body, labelled like the body's result when there is one, else like the body."""
     label = body.outputs[0].node.name if len(body.outputs) == 1 else body.name
-    return Node(FUSED, tuple(operands), Attrs(), tuple(value.type for value in body.outputs), label, body)
+    return Node(FUSED, tuple(operands), NONE, tuple(value.type for value in body.outputs), label, body)
 
 
 def is_scalar_constant(value: Value) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.patterns.folding import folded, is_foldable
 from graphkernel.patterns.language import Apply, Attributes, Computed, Literal, Rule, Term, Variable
+from kernelgen.tensor.attrs import NONE
 from kernelgen.tensor.graph import CONSTANT, Builder, Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.shape import BROADCAST_TO
@@ -169,5 +170,5 @@ def _literal(number: float, of: DType, builder: Builder) -> Value:
 
 def _attributes(given: Attributes | Computed | None, found: Match) -> Attrs:
     if given is None:
-        return Attrs()
+        return NONE
     return found.attributes(given.name) if isinstance(given, Attributes) else given(found)

@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelgen.system.cached_property import cached_property
 from kernelgen.system.named_tuples import NamedTuple
+from kernelgen.tensor.attrs import NONE
 from kernelgen.tensor.compare import difference
 from kernelgen.tensor.constant_data import ConstantData, Contents, Derivation
 from kernelgen.tensor.derived import Derived
@@ -342,7 +343,7 @@ class Builder:
     def parameter(self, name: str, type_: TensorType) -> Value:
         """An input of the graph. It has the name itself, whatever that is, unless an earlier one took it."""
         is_taken, label = name in self._labels, self.label(name)
-        return Node(PARAMETER, (), Attrs(), (type_,), label if is_taken else name).out
+        return Node(PARAMETER, (), NONE, (type_,), label if is_taken else name).out
 
     def constant(self, array: object, of: DType | str | None = None) -> Value:
         """A constant from anything numpy takes; ``of`` is its data type (default: as numpy says, floats are float32)."""
@@ -362,18 +363,17 @@ class Builder:
         key = ("constant", data)
         if self.intern and key in self._interned:
             return self._interned[key].out
-        made = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
-        self._interned[key] = made
+        made = Node(CONSTANT, (), NONE, (type_,), self.label("c"), data=data)
+        if self.intern:
+            self._interned[key] = made
         return made.out
 
     def emit(self, op: Operator, /, *args: Value, name: str = "", **attrs: object) -> Value:
         """Applies an operator with one result; raises ``TypeRuleError`` when the operands do not fit."""
         return self.node(op, args, Attrs.of(attrs), name).out
 
-    def node(self, op: Operator, args: Iterable[Value], attrs: Attrs = Attrs(), name: str = "") -> Node:  # noqa: B008  # frozen
-        """Applies ``op`` to ``args`` with ``attrs``: a node with any number of results, called ``name`` (else by a
-        number).
-        """
+    def node(self, op: Operator, args: Iterable[Value], attrs: Attrs = NONE, name: str = "") -> Node:
+        """A node of any number of results: ``op`` on ``args`` with ``attrs``, called ``name``, else by a number."""
         operands = tuple(args)
         if not self.intern:
             return self._made(op, operands, attrs, name)
@@ -389,7 +389,7 @@ class Builder:
     def fused(self, body: Graph, args: Iterable[Value], name: str = "") -> Node:
         """A call of a kernel ``body`` on ``args``, called ``name``."""
         types = tuple(value.type for value in body.outputs)
-        return Node(FUSED, tuple(args), Attrs(), types, self.label(name or body.name), body=body)
+        return Node(FUSED, tuple(args), NONE, types, self.label(name or body.name), body=body)
 
     def label(self, wish: str) -> str:
         """The wish, made unique by a number; ``t`` and ``c`` are always numbered, behind the origin if there is one."""
