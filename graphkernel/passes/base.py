@@ -15,6 +15,7 @@ from graphkernel.conditions import Condition, always
 from graphkernel.decisions import DecisionLog
 from graphkernel.errors import GraphKernelError, OptionError, PassError
 from graphkernel.options import Options
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.graph import Graph
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Step:
     stage_number: int | None = None
     enabled: bool = True
 
-    @property
+    @cached_property
     def name(self) -> str:
         """``stage2_highlevelopt1_3_arithmetic_simplify`` or ``fusion_group_0_FlashAttentionFusionV1``, as in MindSpore."""
         stage = self.stage if self.stage_number is None else f"stage{self.stage_number}_{self.stage}"

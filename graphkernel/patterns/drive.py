@@ -121,9 +121,11 @@ def _steps_to_new(
     origin = {made: node for node, made in image.items()}
     for node in after.nodes:
         old = origin.get(node, node)
+        users = before.users.get(old)
+        is_result = old in before.output_nodes, node in after.output_nodes
         if node.op in LEAVES:
-            steps[node] = inf if old in before.users else 0
-        elif old not in before.users or _leads_elsewhere(before, old, after, node):
+            steps[node] = 0 if users is None else inf
+        elif users is None or len(users) != len(after.users[node]) or is_result[0] != is_result[1]:
             steps[node] = 0
         elif old is node:  # and so are its operands
             steps[node] = 1 + min([steps[arg.node] for arg in node.args], default=inf)
@@ -131,12 +133,6 @@ def _steps_to_new(
             pairs = zip(old.args, node.args, strict=True)
             steps[node] = 1 + min([0 if was.node in chosen else steps[arg.node] for was, arg in pairs], default=inf)
     return steps
-
-
-def _leads_elsewhere(before: Graph, old: Node, after: Graph, node: Node) -> bool:
-    """Whether the number of an operator's users has changed, or whether it is a result."""
-    is_result = old in before.output_nodes, node in after.output_nodes
-    return is_result[0] != is_result[1] or len(before.users[old]) != len(after.users[node])
 
 
 def _applicable(graph: Graph, node: Node, rules: Sequence[Rule], allowed: Safety, ranges: Ranges) -> Iterator[Choice]:

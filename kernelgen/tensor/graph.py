@@ -191,8 +191,9 @@ class Graph:
         """For each node the nodes that use a result of it, each once, in topological order."""
         table: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
-            for producer in {maker for maker, _ in node.args}:
-                table[producer].append(node)
+            for maker, _ in node.args:
+                if not (found := table[maker]) or found[-1] is not node:
+                    found.append(node)
         return {node: tuple(found) for node, found in table.items()}
 
     @cached_property
@@ -210,7 +211,8 @@ class Graph:
     @cached_property
     def defined_symbols(self) -> tuple[str, ...]:
         """The symbols that operators define (:mod:`kernelgen.tensor.definitions`), as often as they do."""
-        return tuple([name for node in self.operators if node.attrs.items_ for name in node.defines])
+        defining = [node for node in self.operators for name, _ in node.attrs.items_ if name == DEFINES]
+        return tuple([name for node in defining for name in node.defines])
 
     @cached_property
     def output_nodes(self) -> frozenset[Node]:
@@ -364,9 +366,7 @@ class Builder:
         if self.intern and key in self._interned:
             return self._interned[key].out
         made = Node(CONSTANT, (), NONE, (type_,), self.label("c"), data=data)
-        if self.intern:
-            self._interned[key] = made
-        return made.out
+        return (self._interned.setdefault(key, made) if self.intern else made).out
 
     def emit(self, op: Operator, /, *args: Value, name: str = "", **attrs: object) -> Value:
         """Applies an operator with one result; raises ``TypeRuleError`` when the operands do not fit."""
@@ -378,9 +378,9 @@ class Builder:
         if not self.intern:
             return self._made(op, operands, attrs, name)
         key = (op, operands, attrs.text)  # as text, because 1 == True == 1.0 and 0.0 == -0.0
-        if key not in self._interned:
-            self._interned[key] = self._made(op, operands, attrs, name)
-        return self._interned[key]
+        if (found := self._interned.get(key)) is None:
+            found = self._interned[key] = self._made(op, operands, attrs, name)
+        return found
 
     def _made(self, op: Operator, operands: tuple[Value, ...], attrs: Attrs, name: str) -> Node:
         types = op.infer(tuple([value.type for value in operands]), attrs)
@@ -388,8 +388,8 @@ class Builder:
 
     def fused(self, body: Graph, args: Iterable[Value], name: str = "") -> Node:
         """A call of a kernel ``body`` on ``args``, called ``name``."""
-        types = tuple(value.type for value in body.outputs)
-        return Node(FUSED, tuple(args), NONE, types, self.label(name or body.name), body=body)
+        types = tuple([value.type for value in body.outputs])
+        return Node(FUSED, tuple(args), NONE, types, self.label(name or body.name), body)
 
     def label(self, wish: str) -> str:
         """The wish, made unique by a number; ``t`` and ``c`` are always numbered, behind the origin if there is one."""
