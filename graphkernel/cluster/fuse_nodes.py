@@ -59,17 +59,18 @@ def _needed_outside(graph: Graph, units: Sequence[Node | tuple[Node, ...]]) -> C
 
 def body_of(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple[Value, ...]]:
     """Nodes in topological order as a graph of their own, and the values that it takes as operands."""
-    inside = set(group)
     parameters: dict[Value, Value] = {}
     replaced: dict[Value, Value] = {}
     for node in group:
         for arg in node.args:
+            if arg in replaced:
+                continue
             if is_scalar_constant(arg):
                 replaced[arg] = arg
-            elif arg.node not in inside and arg not in parameters:
+            else:
                 label = arg.node.name if len(arg.node.types) == 1 else f"{arg.node.name}_{arg.index}"
-                parameters[arg] = Node(PARAMETER, (), NONE, (arg.type,), label).out
-        moved = keep(node, tuple([parameters.get(arg) or replaced[arg] for arg in node.args]))
+                parameters[arg] = replaced[arg] = Node(PARAMETER, (), NONE, (arg.type,), label).out
+        moved = keep(node, tuple([replaced[arg] for arg in node.args]))
         replaced.update(zip(node.outs, moved.outs, strict=True))
     body = Graph("body", tuple(parameters.values()), tuple(replaced[value] for value in results))
     return with_unique_labels(body), tuple(parameters)

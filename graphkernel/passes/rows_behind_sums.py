@@ -21,12 +21,14 @@ from kernelgen.tensor.graph import Graph, Node, Value, keep
 from kernelgen.tensor.operators.type_rules import BY_ROWS
 
 SUMS = frozenset({MATMUL_ALL_REDUCE, ALL_REDUCE})
+"""Over ranks."""
 
 
 @graph_pass
 def rows_behind_sums(graph: Graph, context: Context) -> Graph:
     """Marks kernels that compute each row by itself, behind sums over ranks whose rows come one after the other."""
-    behind = frozenset([node for node in graph.operators if node.body and any(arg.op in SUMS for arg in node.args)])
+    kernels = [node for node in graph.operators if node.body is not None]
+    behind = frozenset([node for node in kernels if any(arg.op in SUMS for arg in node.args)])
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)

@@ -383,7 +383,7 @@ class Builder:
         return found
 
     def _made(self, op: Operator, operands: tuple[Value, ...], attrs: Attrs, name: str) -> Node:
-        types = op.infer(tuple([value.type for value in operands]), attrs)
+        types = op.infer(tuple([maker.types[index] for maker, index in operands]), attrs)
         return Node(op, operands, attrs, types, self.label(name or "t"))
 
     def fused(self, body: Graph, args: Iterable[Value], name: str = "") -> Node:

@@ -65,7 +65,7 @@ class Checked:
 
     def rule_of(self, node: Node) -> Types:
         """The result types that the rule of a node's operator infers."""
-        operands = tuple([value.type for value in node.args])
+        operands = tuple([maker.types[index] for maker, index in node.args])
         key = (node.op, operands, node.attrs.text)
         found = self.inferred.get(key)
         if found is None:
@@ -207,7 +207,7 @@ def _body(node: Node, earlier: Checked, found: Checked, known: Symbols) -> Itera
         yield "G6", f"{node.op.name} {node.name} {'has' if node.body is not None else 'lacks'} a body"
     if node.body is None:
         return
-    operands, taken = tuple(value.type for value in node.args), tuple(value.type for value in node.body.inputs)
+    operands, taken = [value.type for value in node.args], [value.type for value in node.body.inputs]
     if operands != taken:
         yield "G6", f"{node.name} has the operands {_text(operands)}, its body takes {_text(taken)}"
     given = tuple(value.type for value in node.body.outputs if value.index < len(value.node.types))
