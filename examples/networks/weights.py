@@ -9,7 +9,8 @@ import numpy as np
 
 from graphkernel.frontends.trace import spec
 from graphkernel.ops import Tensor
-from kernelgen.tensor.graph import Graph, static_shape
+from kernelgen.tensor.dims import static_extents
+from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.types import TensorType
 
 Specs = Mapping[str, TensorType]
@@ -40,7 +41,9 @@ def draw(graph: Graph, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     Matrices and kernels are normal with the deviation ``1 / sqrt(fan in)``; scales and second moments lie near 1.
     """
     generator = np.random.default_rng(seed)
-    return [_array(generator, value.node.name, value.type, static_shape(value) or ()) for value in graph.inputs]
+    return [
+        _array(generator, value.node.name, value.type, static_extents(value.type.shape) or ()) for value in graph.inputs
+    ]
 
 
 def _array(generator: np.random.Generator, name: str, of: TensorType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

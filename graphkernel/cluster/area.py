@@ -63,7 +63,8 @@ class Area:
 
     ``kind`` is the greatest kind in it, ``elements`` the number of elements its dominant operator makes,
     ``spaces`` the spaces of its reductions, ``operands`` the values from outside that it reads, ``reads`` those that it
-    reads element by element, ``outputs`` the results that other areas or the outside use.
+    reads element by element, ``outputs`` the results that other areas or the outside use. Its ``neighbours`` hold it,
+    and are not held by it: it tells of them as long as they are there.
     """
 
     number: int
@@ -140,13 +141,17 @@ Proposal = Callable[[Area, Limits], Iterable[Area]]
 
 @dataclass(frozen=True)
 class FusionPattern:
-    """A named proposal. ``whole``: all proposed areas merge, or none does. ``kinds``: of other areas it wants nothing."""
+    """A named proposal. ``whole``: all proposed areas merge, or none does.
+
+    For areas of other ``kinds`` it wants nothing, nor for those that hold none of ``ops``, where these are given.
+    """
 
     name: str
     direction: Direction
     propose: Proposal
     whole: bool = False
     kinds: tuple[Kind, ...] = tuple(Kind)
+    ops: frozenset[Operator] | None = None
 
     @property
     def doc(self) -> str:
@@ -155,14 +160,20 @@ class FusionPattern:
 
 
 def fusion(
-    direction: Direction, *, whole: bool = False, kinds: tuple[Kind, ...] = tuple(Kind)
+    direction: Direction,
+    *,
+    whole: bool = False,
+    kinds: tuple[Kind, ...] = tuple(Kind),
+    ops: Iterable[Operator] | None = None,
 ) -> Callable[[Proposal], FusionPattern]:
     """Declares a fusion pattern named like the function; :mod:`graphkernel.cluster.split_models` gives it its turn.
 
-    ``kinds`` are those of the areas that it grows: it is not asked about others, which are most.
+    ``kinds`` are those of the areas that it grows, ``ops`` operators of which these hold one: it is not asked about
+    others, which are most.
     """
 
     def declare(propose: Proposal) -> FusionPattern:
-        return FusionPattern(propose.__name__, direction, propose, whole, kinds)
+        held = None if ops is None else frozenset(ops)
+        return FusionPattern(propose.__name__, direction, propose, whole, kinds, held)
 
     return declare

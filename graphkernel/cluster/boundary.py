@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graphkernel.cluster.fuse_nodes import is_scalar_constant, with_unique_labels
+from kernelgen.tensor.attrs import NONE
 from kernelgen.tensor.graph import LEAVES, PARAMETER, Graph, Node, Value, keep
-from kernelgen.tensor.types import Attrs
 
 
 def bind_operands(graph: Graph) -> Graph:
@@ -36,7 +36,7 @@ def _bound(body: Graph, outside: Mapping[Value, Value]) -> tuple[Graph, tuple[Va
         if leaf not in read or is_scalar_constant(leaf):
             replaced[leaf] = leaf
         else:
-            made = leaf if leaf in outside else Node(PARAMETER, (), Attrs(), (leaf.type,), leaf.node.name).out
+            made = leaf if leaf in outside else Node(PARAMETER, (), NONE, (leaf.type,), leaf.node.name).out
             replaced[leaf] = parameters.setdefault(outside.get(leaf, leaf), made)
     if tuple(parameters.values()) == body.inputs:
         return body, tuple(parameters)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from graphlib import TopologicalSorter
 
+from kernelgen.tensor.attrs import NONE
 from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value, keep
-from kernelgen.tensor.types import Attrs
 
 Naming = Callable[[Graph], Graph]
 
@@ -59,17 +59,18 @@ def _needed_outside(graph: Graph, units: Sequence[Node | tuple[Node, ...]]) -> C
 
 def body_of(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple[Value, ...]]:
     """Nodes in topological order as a graph of their own, and the values that it takes as operands."""
-    inside = set(group)
     parameters: dict[Value, Value] = {}
     replaced: dict[Value, Value] = {}
     for node in group:
         for arg in node.args:
+            if arg in replaced:
+                continue
             if is_scalar_constant(arg):
                 replaced[arg] = arg
-            elif arg.node not in inside and arg not in parameters:
+            else:
                 label = arg.node.name if len(arg.node.types) == 1 else f"{arg.node.name}_{arg.index}"
-                parameters[arg] = Node(PARAMETER, (), Attrs(), (arg.type,), label).out
-        moved = keep(node, tuple([parameters.get(arg) or replaced[arg] for arg in node.args]))
+                parameters[arg] = replaced[arg] = Node(PARAMETER, (), NONE, (arg.type,), label).out
+        moved = keep(node, tuple([replaced[arg] for arg in node.args]))
         replaced.update(zip(node.outs, moved.outs, strict=True))
     body = Graph("body", tuple(parameters.values()), tuple(replaced[value] for value in results))
     return with_unique_labels(body), tuple(parameters)
@@ -78,7 +79,7 @@ def body_of(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tup
 def call_of(body: Graph, operands: Iterable[Value]) -> Node:
     """The fused node that applies a body, labelled like the body's result when there is one, else like the body."""
     label = body.outputs[0].node.name if len(body.outputs) == 1 else body.name
-    return Node(FUSED, tuple(operands), Attrs(), tuple(value.type for value in body.outputs), label, body)
+    return Node(FUSED, tuple(operands), NONE, tuple(value.type for value in body.outputs), label, body)
 
 
 def is_scalar_constant(value: Value) -> bool:

@@ -72,7 +72,7 @@ class Growth:
         self.objections.clear()
         before = self.merges
         for pattern in patterns:
-            if self.partition.is_one or self.partition.kinds.isdisjoint(pattern.kinds):
+            if self.partition.is_one or not self.partition.may_grow(pattern):
                 continue
             for number in [area.number for area in self.partition.areas]:
                 if self.idle.get((pattern.name, number)) == self.merges:

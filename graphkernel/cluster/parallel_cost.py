@@ -15,7 +15,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from graphkernel.cluster.iteration_space import reduction_space
-from kernelgen.tensor.graph import Graph, Node, static_shape
+from kernelgen.tensor.dims import static_extents
+from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operator import Kind
 
 MULTIPROCESSORS = 80
@@ -70,16 +71,16 @@ def gain(loads: Collection[Load], target: str = "gpu") -> float:
 
 def node_points(node: Node) -> int:
     """The elements that a node makes; its extents are known."""
-    return max(_size(shape) for value in node.outs if (shape := static_shape(value)) is not None)
+    return max(_size(shape) for value in node.outs if (shape := static_extents(value.type.shape)) is not None)
 
 
 def _weight(body: Graph) -> int | None:
     """The bytes that the operators make, one by one; None when an extent is not known."""
-    if any(static_shape(value) is None for value in body.inputs):
+    if any(static_extents(value.type.shape) is None for value in body.inputs):
         return None
     total = 0
     for value in (value for node in body.operators for value in node.outs):
-        shape = static_shape(value)
+        shape = static_extents(value.type.shape)
         if shape is None:
             return None
         total += _size(shape) * value.type.dtype.itemsize

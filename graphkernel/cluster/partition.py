@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
+from weakref import proxy
 
-from graphkernel.cluster.area import Area, Link, Mode
+from graphkernel.cluster.area import Area, FusionPattern, Link, Mode
 from graphkernel.cluster.iteration_space import Space, reduction_space, spread_of_operand
 from graphkernel.cluster.maximal_clusters import edges
 from graphkernel.cluster.merge_dag import Reach
@@ -37,6 +38,7 @@ class Partition:
 
     def __init__(self, graph: Graph, section: tuple[Node, ...] | None = None) -> None:
         self.graph = graph
+        self._weakly: Partition = proxy(self)  # areas that held it would wait, with all of the graph, for the collector
         nodes = graph.operators if section is None else section
         dependences = edges(nodes)
         self._reach = Reach(len(nodes), dependences)
@@ -46,6 +48,7 @@ class Partition:
         spreads = [tuple(spread_of_operand(node, index) for index in range(len(node.args))) for node in nodes]
         self._areas = {number: self._single(number, node, spreads[number]) for number, node in enumerate(nodes)}
         self._order: tuple[Area, ...] | None = None
+        self._ops = frozenset([node.op for node in nodes])
         self._kinds: frozenset[Kind] | None = None
         self._spreads = {
             (producer, user): _between(nodes[producer], nodes[user], spreads[user]) for producer, user in dependences
@@ -64,12 +67,13 @@ class Partition:
             self._order = tuple(self._areas[number] for number in self._reach.nodes)
         return self._order
 
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """The kinds of the living areas."""
+    def may_grow(self, pattern: FusionPattern) -> bool:
+        """Whether there are areas of a kind that a ``pattern`` grows, and operators that these hold."""
+        if pattern.ops is not None and self._ops.isdisjoint(pattern.ops):
+            return False
         if self._kinds is None:
             self._kinds = frozenset([area.kind for area in self._areas.values()])
-        return self._kinds
+        return not self._kinds.isdisjoint(pattern.kinds)
 
     @property
     def is_one(self) -> bool:
@@ -159,7 +163,7 @@ class Partition:
             outputs=tuple(sorted(results, key=lambda value: (self._position[value.node], value.index))),
             is_output=any(area.is_output for area in areas),
             mode=Mode.COMPOSITE if kind > Kind.RESHAPE else Mode.BASIC,
-            neighbours=self,
+            neighbours=self._weakly,
         )
         self._settle(area, areas)
         return area
@@ -206,7 +210,7 @@ class Partition:
             outputs=tuple(value for value in node.outs if self._is_needed(value, {number})),
             is_output=node in self.graph.output_nodes or any(map(self._is_outside, self.graph.users[node])),
             mode=Mode.BASIC if node.op in BASIC_OPERATORS and not is_own(node) else Mode.COMPOSITE,
-            neighbours=self,
+            neighbours=self._weakly,
         )
 
 

@@ -17,7 +17,7 @@ from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.cluster.iteration_space import spread_of_operand
 from graphkernel.cluster.sections import is_needed_outside
 from kernelgen.tensor.dims import total
-from kernelgen.tensor.graph import LEAVES, Graph, Node, Value, keep
+from kernelgen.tensor.graph import Changed, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.types import Dim
 
@@ -119,7 +119,7 @@ def _boundary(graph: Graph, group: Sequence[Node]) -> Iterator[Value]:
 def with_copies(graph: Graph, wanted: Sequence[Copy]) -> Graph:
     """The graph in which each copy's users read operators of their own."""
     copy_for = {node: copy for copy in wanted for node in copy.users}
-    replaced: dict[Value, Value] = {value: value for node in graph.nodes if node.op in LEAVES for value in node.outs}
+    replaced: Changed = {}
     made: dict[Copy, Value] = {}
 
     def copied(copy: Copy) -> Value:
@@ -127,18 +127,16 @@ def with_copies(graph: Graph, wanted: Sequence[Copy]) -> Graph:
         if copy not in made:
             own: dict[Value, Value] = {}
             for node in copy.region:
-                operands = tuple(own.get(arg, replaced[arg]) for arg in node.args)
+                operands = tuple(own.get(arg, replaced.get(arg, arg)) for arg in node.args)
                 own[node.out] = replace(node, args=operands).out
             made[copy] = own[copy.value]
         return made[copy]
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
-        copy = copy_for.get(node)
-        if copy is not None:
-            own = copied(copy)
-            args = tuple(own if old == copy.value else new for old, new in zip(node.args, args, strict=True))
-        results = keep(node, args).outs
-        replaced.update(zip(node.outs, results, strict=True))
-        return results
+        copy = copy_for[node]
+        own = copied(copy)
+        return keep(
+            node, tuple(own if old == copy.value else new for old, new in zip(node.args, args, strict=True))
+        ).outs
 
-    return with_unique_labels(graph.rebuild(rewrite))
+    return with_unique_labels(graph.rebuild(rewrite, copy_for, replaced))

@@ -17,9 +17,10 @@ from dataclasses import replace
 
 from graphkernel.ops.composite.normalize import REDUCE_MEAN
 from graphkernel.passes.base import Context, graph_pass, map_bodies
-from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operators.reduce import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM
 from kernelgen.tensor.operators.type_rules import written_axis, written_reduction
+from kernelgen.tensor.types import Attrs
 
 REDUCTIONS = frozenset({REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ALL, REDUCE_ANY, REDUCE_MEAN})
 
@@ -32,10 +33,9 @@ def axis_normalizer(graph: Graph, context: Context) -> Graph:
 
 def normalized(graph: Graph) -> Graph:
     """One graph without its bodies."""
+    written = {node: attrs for node in graph.operators if (attrs := _written(node)) != node.attrs}
+    return graph.rebuild(lambda node, args: replace(node, args=args, attrs=written[node]).outs, written)
 
-    def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        kept = keep(node, args)
-        attrs = written_reduction(node) if node.op in REDUCTIONS else written_axis(node)
-        return kept.outs if attrs == node.attrs else replace(kept, attrs=attrs).outs
 
-    return graph.rebuild(rewrite)
+def _written(node: Node) -> Attrs:
+    return written_reduction(node) if node.op in REDUCTIONS else written_axis(node)

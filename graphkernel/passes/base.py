@@ -15,7 +15,8 @@ from graphkernel.conditions import Condition, always
 from graphkernel.decisions import DecisionLog
 from graphkernel.errors import GraphKernelError, OptionError, PassError
 from graphkernel.options import Options
-from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.system.cached_property import cached_property
+from kernelgen.tensor.graph import Graph
 
 if TYPE_CHECKING:
     from graphkernel.cluster.area import FusionPattern
@@ -109,7 +110,7 @@ class Step:
     stage_number: int | None = None
     enabled: bool = True
 
-    @property
+    @cached_property
     def name(self) -> str:
         """``stage2_highlevelopt1_3_arithmetic_simplify`` or ``fusion_group_0_FlashAttentionFusionV1``, as in MindSpore."""
         stage = self.stage if self.stage_number is None else f"stage{self.stage_number}_{self.stage}"
@@ -164,11 +165,5 @@ def _run(step: Step, graph: Graph, context: Context) -> Graph:
 def map_bodies(graph: Graph, transform: Callable[[Graph], Graph]) -> Graph:
     """Applies a transformation to the body of every fused node; the same graph when no body changed."""
     bodies = {node: transform(node.body) for node in graph.operators if node.body is not None}
-    if all(body is node.body for node, body in bodies.items()):
-        return graph
-
-    def with_new_body(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        body = bodies.get(node)
-        return keep(node, args).outs if body is node.body else replace(node, args=args, body=body).outs
-
-    return graph.rebuild(with_new_body)
+    changed = {node: body for node, body in bodies.items() if body is not node.body}
+    return graph.rebuild(lambda node, args: replace(node, args=args, body=changed[node]).outs, changed)

@@ -27,15 +27,17 @@ def graph_kernel_expander(graph: Graph, context: Context) -> Graph:
     """Replaces each listed composite operator by its expansion; a declined expansion leaves the operator and says why."""
     listed = listed_ops(context)
     expansions = _Expansions(context.options.target)
+    named = [(node, entry_name(node)) for node in graph.operators]
+    names = {node: name for node, name in named if name in listed or node.op.composite}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        name = entry_name(node)
+        name = names[node]
         entry = context.expanders.get(name)
         found = expansions.of(entry, node, args) if entry and name in listed else None
         _record(found, node, context)
         return found if isinstance(found, tuple) else keep(node, args).outs
 
-    result = graph.rebuild(rewrite)
+    result = graph.rebuild(rewrite, names)
     return result if result is graph else with_unique_labels(result)
 
 

@@ -24,8 +24,8 @@ from graphkernel.cluster.product_cost import cost_of, cost_of_both
 from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
-from kernelgen.tensor.dims import product
-from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep, static_shape
+from kernelgen.tensor.dims import product, static_extents
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.elemwise import MUL
 from kernelgen.tensor.operators.reduce import REDUCE_SUM
 from kernelgen.tensor.operators.shape import RESHAPE
@@ -42,11 +42,10 @@ LEAST_WEIGHTS = 1024
 def own_products(graph: Graph, context: Context) -> Graph:
     """Marks float32 products of matrices and those of attentions, unless flags keep their operator out of kernels."""
     attentions = attention_products(graph)
+    products = frozenset([node for node in graph.operators if _is_undecided(node, context.options)])
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
-        if OWN_KERNEL in node.attrs or is_barred(node, context.options):
-            return kept.outs
         if _is_column(node):
             context.log.add(own_products.name, "own-product", node.name, message="a column is a sum for each row")
             return (_sums(node, args),)
@@ -56,7 +55,12 @@ def own_products(graph: Graph, context: Context) -> Graph:
         context.log.add(own_products.name, decision.reason, node.name, message=decision.figures)
         return replace(kept, attrs=node.attrs.with_(**{OWN_KERNEL: True})).outs if decision.is_own else kept.outs
 
-    return graph.rebuild(rewrite)
+    return graph.rebuild(rewrite, products)
+
+
+def _is_undecided(node: Node, options: Options) -> bool:
+    """Whether it is a product of which nobody has said before that it is a kernel, or that it is none."""
+    return node.op in PRODUCTS and OWN_KERNEL not in node.attrs and not is_barred(node, options)
 
 
 def _is_column(node: Node) -> bool:
@@ -127,7 +131,7 @@ def is_with_constant(node: Node) -> bool:
     if node.op not in PRODUCTS or len(node.args) != 2 or node.out.type.dtype not in FLOATS:
         return False
     weights = node.args[1]
-    extents = static_shape(weights)
+    extents = static_extents(weights.type.shape)
     if not weights.is_known or extents is None:
         return False
     return len(extents) == 2 and min(extents) > 1

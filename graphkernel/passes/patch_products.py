@@ -20,7 +20,7 @@ from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.ops import Tensor
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
-from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import Builder, Graph, Node, Value
 from kernelgen.tensor.operators.matmul import MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.types import TensorType, dtype
@@ -33,15 +33,15 @@ LEAST_PATCH = 64
 @graph_pass
 def patch_products(graph: Graph, context: Context) -> Graph:
     """Makes products of float32 convolutions with constant weights whose stride is their window."""
+    if _is_barred(context.options):
+        return graph
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        if not _is_of_patches(node) or _is_barred(context.options):
-            return keep(node, args).outs
         elements = prod(_extents(args[1])[1:])
         context.log.add(patch_products.name, "own-product", node.name, message=f"of {elements} elements")
         return (_product(args[0], args[1], node),)
 
-    made = graph.rebuild(rewrite)
+    made = graph.rebuild(rewrite, frozenset(filter(_is_of_patches, graph.operators)))
     return made if made is graph else with_unique_labels(made)
 
 

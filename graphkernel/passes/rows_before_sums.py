@@ -19,7 +19,7 @@ from graphkernel.cluster.rows import row_axes
 from graphkernel.communication.chunks import chunks_of
 from graphkernel.ops.library.communication import ALL_REDUCE, ranks_of
 from graphkernel.passes.base import Context, graph_pass
-from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operators.type_rules import BY_ROWS
 
 
@@ -29,13 +29,10 @@ def rows_before_sums(graph: Graph, context: Context) -> Graph:
     sent = {node for node in graph.operators if node.body is not None and _is_sent_by_rows(node, graph)}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        kept = keep(node, args)
-        if node not in sent:
-            return kept.outs
         context.log.add(rows_before_sums.name, "by-rows", node.name, message="its rows are sent as they are done")
-        return replace(kept, attrs=node.attrs.with_(**{BY_ROWS: True})).outs
+        return replace(node, args=args, attrs=node.attrs.with_(**{BY_ROWS: True})).outs
 
-    return graph.rebuild(rewrite)
+    return graph.rebuild(rewrite, sent)
 
 
 def _is_sent_by_rows(kernel: Node, graph: Graph) -> bool:

@@ -20,10 +20,15 @@ from graphkernel.passes.base import Context, graph_pass
 from kernelgen.tensor.graph import Graph, Node, Value, keep
 from kernelgen.tensor.operators.type_rules import BY_ROWS
 
+SUMS = frozenset({MATMUL_ALL_REDUCE, ALL_REDUCE})
+"""Over ranks."""
+
 
 @graph_pass
 def rows_behind_sums(graph: Graph, context: Context) -> Graph:
     """Marks kernels that compute each row by itself, behind sums over ranks whose rows come one after the other."""
+    kernels = [node for node in graph.operators if node.body is not None]
+    behind = frozenset([node for node in kernels if any(arg.op in SUMS for arg in node.args)])
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         kept = keep(node, args)
@@ -32,7 +37,7 @@ def rows_behind_sums(graph: Graph, context: Context) -> Graph:
         context.log.add(rows_behind_sums.name, "by-rows", node.name, message="its rows are computed as they come")
         return replace(kept, attrs=node.attrs.with_(**{BY_ROWS: True})).outs
 
-    return graph.rebuild(rewrite)
+    return graph.rebuild(rewrite, behind)
 
 
 def is_behind_rows(body: Graph, args: tuple[Value, ...]) -> bool:

@@ -18,7 +18,7 @@ from graphkernel.cluster.split_models import BARRED, MODELS, NEEDS, Limits
 from graphkernel.decisions import Decision, Told
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
-from kernelgen.tensor.graph import Graph, Node, Value, keep
+from kernelgen.tensor.graph import Graph, Node
 
 PASS_NAME = "graph_kernel_splitter"
 LOGGER = logging.getLogger("graphkernel.passes")
@@ -29,14 +29,10 @@ def graph_kernel_splitter(graph: Graph, context: Context) -> Graph:
     """Replaces each fused node by its parts: composite areas as kernels, basic areas as ordinary operators."""
     splitter = _Splitter(context)
     parts = {node: splitter.parts(body) for node in graph.operators if (body := _cluster(node)) is not None}
-    if all(part is None for part in parts.values()):
+    cut = {node: part for node, part in parts.items() if part is not None}
+    if not cut:
         return graph
-
-    def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
-        part = parts.get(node)
-        return keep(node, args).outs if part is None else splice(part, args)
-
-    return with_unique_labels(graph.rebuild(rewrite))
+    return with_unique_labels(graph.rebuild(lambda node, args: splice(cut[node], args), cut))
 
 
 def _cluster(node: Node) -> Graph | None:

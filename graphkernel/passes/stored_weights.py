@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from graphkernel.cluster.product_cost import is_bound_by_memory
 from graphkernel.cluster.stored_weights import Stored, blocks_of_bits, dequantized, halves
 from graphkernel.ops.library.host import ONNX
+from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.own_products import is_barred, is_with_constant
 from kernelgen.tensor.dims import product
-from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import Builder, Graph, Node, Value
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, STORED_MATMUL
 from kernelgen.tensor.types import dtype
 
@@ -31,16 +32,16 @@ FLOAT = dtype("float32")
 def stored_weights(graph: Graph, context: Context) -> Graph:
     """Float32 products with weights that are dequantized, or fit 16 bits, as products with what is stored."""
 
+    stored = {node: found for node in graph.operators if (found := _stored(node, context.options)) is not None}
+
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        found = None if is_barred(node, context.options) else _stored(node)
-        if found is None:
-            return keep(node, args).outs
+        found = stored[node]
         size = sum(each.nbytes for each in found.operands)
         message = f"{found.numbers.size} weights stay {size} bytes"
         context.log.add(stored_weights.name, "own-product", node.name, message=message)
         return (_product_of(args[0], found, Builder(origin=node.name)),)
 
-    return graph.rebuild(rewrite)
+    return graph.rebuild(rewrite, stored)
 
 
 def _product_of(x: Value, weights: Stored, builder: Builder) -> Value:
@@ -49,9 +50,9 @@ def _product_of(x: Value, weights: Stored, builder: Builder) -> Value:
     return builder.emit(STORED_MATMUL, x, *operands, bits=weights.bits, own_kernel=True)
 
 
-def _stored(node: Node) -> Stored | None:
+def _stored(node: Node, options: Options) -> Stored | None:
     """The weights of a product that it is worth to store; None for others."""
-    if node.op not in (MATMUL, BATCH_MATMUL, ONNX) or not node.args:
+    if node.op not in (MATMUL, BATCH_MATMUL, ONNX) or not node.args or is_barred(node, options):
         return None
     if node.args[0].type.dtype != FLOAT or node.args[0].type.rank < 2 or _is_dequantized(node.args[0]):
         return None

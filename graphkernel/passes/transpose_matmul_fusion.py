@@ -41,9 +41,6 @@ def without_transposes(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies."""
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        kept = keep(node, args)
-        if node.op not in PRODUCTS:
-            return kept.outs
         operands, attrs = list(args), node.attrs
         for position, flag in enumerate(FLAGS):
             while flag in node.op.attribute_names and swaps_last_two(operands[position].node):
@@ -51,9 +48,9 @@ def without_transposes(graph: Graph, context: Context) -> Graph:
                 operands[position] = swap.args[0]
                 attrs = attrs.with_(**{flag: not attrs.bool(flag, False)})
                 context.log.add(transpose_matmul_fusion.name, "absorbed-transpose", node.name, swap.name, flag)
-        return kept.outs if tuple(operands) == args else replace(kept, args=tuple(operands), attrs=attrs).outs
+        return (keep(node, args) if tuple(operands) == args else replace(node, args=tuple(operands), attrs=attrs)).outs
 
-    return graph.rebuild(rewrite)
+    return graph.rebuild(rewrite, frozenset([node for node in graph.operators if node.op in PRODUCTS]))
 
 
 def swaps_last_two(node: Node) -> bool:

@@ -13,7 +13,7 @@ from math import inf
 from graphkernel.patterns.language import Apply, Rule, Safety, Term
 from graphkernel.patterns.match import Match, build, makers, matches
 from graphkernel.patterns.ranges import Ranges
-from kernelgen.tensor.graph import LEAVES, Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import LEAVES, Builder, Changed, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Operator
 
 
@@ -121,9 +121,11 @@ def _steps_to_new(
     origin = {made: node for node, made in image.items()}
     for node in after.nodes:
         old = origin.get(node, node)
+        users = before.users.get(old)
+        is_result = old in before.output_nodes, node in after.output_nodes
         if node.op in LEAVES:
-            steps[node] = inf if old in before.users else 0
-        elif old not in before.users or _leads_elsewhere(before, old, after, node):
+            steps[node] = 0 if users is None else inf
+        elif users is None or len(users) != len(after.users[node]) or is_result[0] != is_result[1]:
             steps[node] = 0
         elif old is node:  # and so are its operands
             steps[node] = 1 + min([steps[arg.node] for arg in node.args], default=inf)
@@ -131,12 +133,6 @@ def _steps_to_new(
             pairs = zip(old.args, node.args, strict=True)
             steps[node] = 1 + min([0 if was.node in chosen else steps[arg.node] for was, arg in pairs], default=inf)
     return steps
-
-
-def _leads_elsewhere(before: Graph, old: Node, after: Graph, node: Node) -> bool:
-    """Whether the number of an operator's users has changed, or whether it is a result."""
-    is_result = old in before.output_nodes, node in after.output_nodes
-    return is_result[0] != is_result[1] or len(before.users[old]) != len(after.users[node])
 
 
 def _applicable(graph: Graph, node: Node, rules: Sequence[Rule], allowed: Safety, ranges: Ranges) -> Iterator[Choice]:
@@ -167,18 +163,11 @@ def _duplicates_work(graph: Graph, rule: Rule, found: Match) -> bool:
 
 def _rewrite(graph: Graph, chosen: Mapping[Node, Choice]) -> tuple[Graph, Mapping[Node, Node]]:
     """The graph after the chosen matches, and what became of each other operator that is not what it was."""
-    replaced: dict[Value, Value] = {}
-    image: dict[Node, Node] = {}
+    replaced: Changed = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        made = build(*chosen[node], replaced, Builder(origin=node.name)) if node in chosen else None
-        kept = keep(node, args)
-        if made is None and kept is node:
-            return node.outs
-        if made is None:
-            image[node] = kept
-        results = kept.outs if made is None else (made,)
-        replaced.update(zip(node.outs, results, strict=True))
-        return results
+        made = build(*chosen[node], replaced, Builder(origin=node.name))
+        return keep(node, args).outs if made is None else (made,)
 
-    return graph.rebuild(rewrite), image
+    after = graph.rebuild(rewrite, chosen, replaced)
+    return after, {old: new.node for (old, _), new in replaced.items() if old not in chosen}

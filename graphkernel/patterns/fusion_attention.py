@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from graphkernel.cluster.area import Area, Direction, fusion
 from graphkernel.cluster.attention import is_of_inputs
 from graphkernel.cluster.cost import is_cheap
-from graphkernel.cluster.own_products import is_own
+from graphkernel.cluster.own_products import PRODUCTS, is_own
 from graphkernel.cluster.split_models import Limits
 from graphkernel.patterns.fusion_matmul import reduces_rows
 from kernelgen.tensor.graph import Node
@@ -20,7 +20,7 @@ from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.shape import TRANSPOSE
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
 def attention_operands(area: Area, limits: Limits) -> Iterable[Area]:
     """What moves, repeats or scales operands of an attention's products, and is needed there alone."""
     if not _products(area):
@@ -29,7 +29,7 @@ def attention_operands(area: Area, limits: Limits) -> Iterable[Area]:
     return [other for other in found if other.size <= limits.transpose_fuse_depth]
 
 
-@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
 def attention_rows(area: Area, limits: Limits) -> Iterable[Area]:
     """What reduces whole rows of an attention's scores and works on them."""
     products = _products(area)
@@ -38,7 +38,7 @@ def attention_rows(area: Area, limits: Limits) -> Iterable[Area]:
     return [link.area for link in area.users if reduces_rows(products[0], link.area)]
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
 def attention_values(area: Area, limits: Limits) -> Iterable[Area]:
     """The rows that the second product of an attention multiplies, with their product."""
     products = _products(area)
@@ -48,7 +48,7 @@ def attention_values(area: Area, limits: Limits) -> Iterable[Area]:
     return [link.area for link in area.inputs if link.area.number == home and link.area.spaces and _products(link.area)]
 
 
-@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
 def attention_result(area: Area, limits: Limits) -> Iterable[Area]:
     """What puts the heads of an attention side by side."""
     if len(_products(area)) != 2:

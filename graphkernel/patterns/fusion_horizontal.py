@@ -47,7 +47,7 @@ def h_reduce(area: Area, limits: Limits) -> Iterable[Area]:
     return _beside(area, limits, [a for a in area.siblings if a.kind is Kind.REDUCE and a.spaces == area.spaces])
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, ops=(STRIDED_SLICE,))
 def h_opaque(area: Area, limits: Limits) -> Iterable[Area]:
     """Slices of operands of the same shape with results of the same shape."""
     node = area.lone(STRIDED_SLICE)

@@ -15,7 +15,7 @@ from graphkernel.cluster.attention import is_of_inputs
 from graphkernel.cluster.cost import is_greater
 from graphkernel.cluster.own_products import IMAGE, is_own
 from graphkernel.cluster.split_models import Limits
-from graphkernel.patterns.fusion_matmul import epilogues_of, is_prologue, product_of
+from graphkernel.patterns.fusion_matmul import PRODUCTS, epilogues_of, is_prologue, product_of
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.nn import CONV2D
@@ -29,14 +29,14 @@ FEW_CHANNELS = 4
 """Of a picture: they are read one by one, wherever they lie."""
 
 
-@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
 def image_depth(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise users of an image's convolution that is a kernel of ours."""
     product = _convolution(area)
     return () if product is None else epilogues_of(product, area, limits)
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
 def image_rows(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the pixels that a convolution of ours reads, for it alone: a cheap scale, or few channels put last."""
     found = _convolution(area)
@@ -53,7 +53,7 @@ def _is_read_in_place(convolution: Node, link: Link, limits: Limits) -> bool:
     return maker.elements == image.type.size and is_prologue(link, limits)
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=(CONCAT,))
 def image_parts(area: Area, limits: Limits) -> Iterable[Area]:
     """Convolutions of ours whose results, which nobody else needs, are parts of one image."""
     joints = [node for node in area.opaque if not is_own(node)]

@@ -27,7 +27,7 @@ SCATTERS = (TENSOR_SCATTER_ADD, UNSORTED_SEGMENT_SUM)
 MOVES = frozenset({TRANSPOSE, STRIDED_SLICE})
 
 
-@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=SLICES)
 def slice(area: Area, limits: Limits) -> Iterable[Area]:  # the name that MindSpore's flags know
     """Element-wise users of what was sliced."""
     if not _opaque_only(area, SLICES):
@@ -35,13 +35,13 @@ def slice(area: Area, limits: Limits) -> Iterable[Area]:  # the name that MindSp
     return [link.area for link in area.users if link.area.kind < Kind.BROADCAST and link.is_injective]
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=(STRIDED_SLICE,))
 def strided_slice(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the operand of a slice, when nobody else needs it: only the part that is picked is computed."""
     return _pointwise_producers(area) if _opaque_only(area, frozenset({STRIDED_SLICE})) else ()
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=PIECES)
 def pieces(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise neighbours of pieces that are cut and joined, and their pieces: those that only they need, and users."""
     if not _opaque_only(area, PIECES):
@@ -55,13 +55,13 @@ def _moves_or_maps(area: Area, limits: Limits) -> bool:
     return area.size <= limits.transpose_fuse_depth and (area.kind <= Kind.BROADCAST or _opaque_only(area, PIECES))
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=(ONE_HOT,))
 def onehot_fwd(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the indices of a one-hot, when nobody else needs it."""
     return _pointwise_producers(area) if _opaque_only(area, frozenset({ONE_HOT})) else ()
 
 
-@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=(ONE_HOT,))
 def onehot_bwd(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise users of a one-hot, which is then never stored."""
     if not _opaque_only(area, frozenset({ONE_HOT})):
@@ -114,7 +114,7 @@ def _gathered_axes(node: Node) -> Collection[int]:
     return range(max(indices - 1, 1))
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, ops=SCATTERS)
 def broadcast_tot(area: Area, limits: Limits) -> Iterable[Area]:
     """The first that makes what a scatter adds or its indices, or another scatter of the same operands."""
     node = area.lone(*SCATTERS)
@@ -124,7 +124,7 @@ def broadcast_tot(area: Area, limits: Limits) -> Iterable[Area]:
     return [*_makers(area, added), *_alike_beside(area, node.op)][:1]
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, ops=(CSR_REDUCE_SUM, CSR_GATHER))
 def link_csr(area: Area, limits: Limits) -> Iterable[Area]:
     """The first that makes what a sparse operator reads per stored element, or a gather of the same rows."""
     node = area.lone(CSR_REDUCE_SUM, CSR_GATHER)
@@ -146,7 +146,7 @@ def _alike_beside(area: Area, op: Operator) -> list[Area]:
     return [other for other in area.siblings if other.lone(op) is not None]
 
 
-@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=MOVES)
 def injective_output(area: Area, limits: Limits) -> Iterable[Area]:
     """The only user of what a transpose or slice moved, if it is short: it reads the elements where they were."""
     if not _opaque_only(area, MOVES) or not area.has_one_user:

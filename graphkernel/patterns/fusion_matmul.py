@@ -28,7 +28,7 @@ from kernelgen.tensor.types import TensorType
 PRODUCTS = (MATMUL, BATCH_MATMUL, GROUPED_MATMUL, STORED_MATMUL, MATMUL_INTEGER, CONV2D)
 
 
-@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
 def matmul_depth(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise users of a product, those with fewest results first, as long as the kernel has few enough."""
     product = product_of(area)
@@ -56,7 +56,7 @@ def _is_epilogue(product: Node, area: Area, user: Area) -> bool:
     return user.lone(RESHAPE) is None and user.kind <= greatest and same
 
 
-@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
 def matmul_rows(area: Area, limits: Limits) -> Iterable[Area]:
     """What reduces whole rows of a product and works on them: the softmax of attention's scores."""
     product = product_of(area)
@@ -76,7 +76,7 @@ def reduces_rows(product: Node, user: Area) -> bool:
     return all(axes_of(node.attrs.ints("axis", ()), len(shape)) == (len(shape) - 1,) for node in reductions)
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
 def matmul_prologue(area: Area, limits: Limits) -> Iterable[Area]:
     """Cheap pointwise producers of a product's operands, or of what its epilogue reads, that nobody else needs.
 
@@ -102,7 +102,7 @@ def product_of(area: Area) -> Node | None:
     return found[0] if len(found) == 1 and found[0].op in PRODUCTS else None
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, ops=(TRANS_DATA,))
 def transdata(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the operand of a layout change that pads nothing: a product, pointwise areas, or a lone Cast."""
     node = area.lone(TRANS_DATA)
@@ -129,7 +129,7 @@ def _is_whole(node: Node) -> bool:
     return blocks(node.args[0].type) and blocks(node.types[0])
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, ops=(ALL_REDUCE,))
 def allreduce_fwd(area: Area, limits: Limits) -> Iterable[Area]:
     """The product whose parts a lone AllReduce adds up, when nobody else needs them."""
     if area.lone(ALL_REDUCE) is None:
@@ -137,7 +137,7 @@ def allreduce_fwd(area: Area, limits: Limits) -> Iterable[Area]:
     return [link.area for link in area.inputs if link.area.lone(MATMUL) is not None and link.area.has_one_user]
 
 
-@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=(ALL_REDUCE,))
 def allreduce_bwd(area: Area, limits: Limits) -> Iterable[Area]:
     """Element-wise users of what was added up over devices."""
     if all(node.op is not ALL_REDUCE for node in area.opaque):

@@ -124,13 +124,13 @@ def _same_space(area: Area, other: Area) -> bool:
     return other.kind is Kind.REDUCE and other.spaces == area.spaces
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, ops=(ELEM_ANY,))
 def elemany_addn(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise areas, broadcasts among them, that make what is tested."""
     return _makers_of_test(area, Kind.BROADCAST)
 
 
-@fusion(Direction.FORWARD)
+@fusion(Direction.FORWARD, ops=(ELEM_ANY,))
 def elemwise_elemany(area: Area, limits: Limits) -> Iterable[Area]:
     """Element-wise areas that make what is tested."""
     return _makers_of_test(area, Kind.ELEMWISE)

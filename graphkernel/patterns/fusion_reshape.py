@@ -39,7 +39,7 @@ def isolate_reshape(area: Area, limits: Limits) -> Iterable[Area]:
     return kernels[:1]
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=(TRANSPOSE,))
 def transpose(area: Area, limits: Limits) -> Iterable[Area]:
     """Element-wise neighbours of a transpose: its producer if nobody else needs it, and its users, transposing alike."""
     if not _is_transposing(area):

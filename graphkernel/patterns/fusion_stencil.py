@@ -17,7 +17,7 @@ from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 
 
-@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,))
+@fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=(STRIDED_SLICE,))
 def stencil(area: Area, limits: Limits) -> Iterable[Area]:
     """What makes the operands of shifted parts, however many need it, what puts them together, and further stencils."""
     if not area.opaque or not _fits(area):

@@ -10,6 +10,7 @@ import numpy as np
 from graphkernel.errors import TypeRuleError
 from graphkernel.patterns.folding import folded, is_foldable
 from graphkernel.patterns.language import Apply, Attributes, Computed, Literal, Rule, Term, Variable
+from kernelgen.tensor.attrs import NONE
 from kernelgen.tensor.graph import CONSTANT, Builder, Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.shape import BROADCAST_TO
@@ -129,7 +130,7 @@ def _match_all(patterns: tuple[Term, ...], args: tuple[Value, ...], bindings: di
             yield all_bound, nodes | more
 
 
-def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder: Builder) -> Value | None:
+def build(rule: Rule, found: Match, substitution: Mapping[tuple[Node, int], Value], builder: Builder) -> Value | None:
     """The right side over ``substitution`` of the bound values; None when it cannot have the type of the left side.
 
     It takes over the label of the root. Operators whose operands are all constants are computed at once. A literal is
@@ -144,7 +145,9 @@ def build(rule: Rule, found: Match, substitution: Mapping[Value, Value], builder
     return made if made.type == found.result else None
 
 
-def _build(right: Term, found: Match, substitution: Mapping[Value, Value], builder: Builder, label: str = "") -> Value:
+def _build(
+    right: Term, found: Match, substitution: Mapping[tuple[Node, int], Value], builder: Builder, label: str = ""
+) -> Value:
     match right:
         case Variable(name):
             return substitution.get(found.value(name), found.value(name))
@@ -167,5 +170,5 @@ def _literal(number: float, of: DType, builder: Builder) -> Value:
 
 def _attributes(given: Attributes | Computed | None, found: Match) -> Attrs:
     if given is None:
-        return Attrs()
+        return NONE
     return found.attributes(given.name) if isinstance(given, Attributes) else given(found)

@@ -163,6 +163,12 @@ def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     return total
 
 
+def static_extents(shape: Shape) -> tuple[int, ...] | None:
+    """The extents when all are numbers, else None."""
+    extents = tuple([dim for dim in shape if not isinstance(dim, Sym)])
+    return extents if len(extents) == len(shape) else None
+
+
 def symbols_of(shape: Iterable[Dim]) -> tuple[str, ...]:
     """The sorted names of all symbols in a shape."""
     return tuple(sorted({name for dim in shape if isinstance(dim, Sym) for name in dim.symbols}))

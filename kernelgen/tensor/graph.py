@@ -6,7 +6,7 @@ two graphs are equal when they have the same structure (:mod:`kernelgen.tensor.c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
@@ -14,12 +14,13 @@ import numpy as np
 
 from kernelgen.system.cached_property import cached_property
 from kernelgen.system.named_tuples import NamedTuple
+from kernelgen.tensor.attrs import NONE
 from kernelgen.tensor.compare import difference
 from kernelgen.tensor.constant_data import ConstantData, Contents, Derivation
 from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.operator import CONSTANT, FUSED, LEAVES, PARAMETER, Operator
 from kernelgen.tensor.printer import notebook_text, show
-from kernelgen.tensor.types import Attrs, DType, Shape, Sym, TensorType, dtype, symbols_of
+from kernelgen.tensor.types import Attrs, DType, Shape, TensorType, dtype, symbols_of
 
 DEFINES = "defines"
 """The attribute that lists the symbols that an operator defines."""
@@ -120,6 +121,9 @@ class Value(NamedTuple):
         return self.node.data is not None and self.node.data.is_known
 
 
+Rewrite = Callable[[Node, tuple[Value, ...]], Sequence[Value]]
+Changed = dict[tuple[Node, int], Value]  # a value equals its pair, which is made faster
+
 _value = tuple.__new__
 """Makes a ``Value`` of a pair, without the call of Python that its class takes: graphs make millions."""
 
@@ -187,8 +191,9 @@ class Graph:
         """For each node the nodes that use a result of it, each once, in topological order."""
         table: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
-            for producer in {maker for maker, _ in node.args}:
-                table[producer].append(node)
+            for maker, _ in node.args:
+                if not (found := table[maker]) or found[-1] is not node:
+                    found.append(node)
         return {node: tuple(found) for node, found in table.items()}
 
     @cached_property
@@ -206,23 +211,28 @@ class Graph:
     @cached_property
     def defined_symbols(self) -> tuple[str, ...]:
         """The symbols that operators define (:mod:`kernelgen.tensor.definitions`), as often as they do."""
-        return tuple([name for node in self.operators if node.attrs.items_ for name in node.defines])
+        defining = [node for node in self.operators for name, _ in node.attrs.items_ if name == DEFINES]
+        return tuple([name for node in defining for name in node.defines])
 
     @cached_property
     def output_nodes(self) -> frozenset[Node]:
         """The nodes of which a result is a graph output."""
         return frozenset(value.node for value in self.outputs)
 
-    def rebuild(self, rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value]]) -> Graph:
-        """Maps every operator node bottom-up; ``rewrite(node, new_args)`` gives the values that replace its results.
+    def rebuild(self, rewrite: Rewrite, among: Container[Node] | None = None, changed: Changed | None = None) -> Graph:
+        """Maps operator nodes bottom-up; ``rewrite(node, new_args)`` gives the values that replace a node's results.
 
-        Returning ``keep(node, new_args).outs`` leaves the node as it is. The same graph object comes back
-        when no value changed. Raises ValueError where it gives more values, or fewer.
+        It is asked about nodes ``among`` these, by default all; others stay as they are, as do those for which it
+        returns ``keep(node, new_args).outs``. ``changed`` takes what became of each value that is another now; the same
+        graph comes back where none is. Raises ValueError where ``rewrite`` gives more values, or fewer.
         """
-        changed: dict[tuple[Node, int], Value] = {}  # a value equals its pair, which is made faster
+        changed = {} if changed is None else changed
         for node in self.operators:
             args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
-            results = rewrite(node, args)
+            stays = among is not None and node not in among
+            if stays and args == node.args:
+                continue
+            results = keep(node, args).outs if stays else rewrite(node, args)
             if len(results) != len(node.types):
                 raise ValueError(f"{len(results)} values for the {len(node.types)} results of {node.name}")
             for index, new in enumerate(results):
@@ -335,7 +345,7 @@ class Builder:
     def parameter(self, name: str, type_: TensorType) -> Value:
         """An input of the graph. It has the name itself, whatever that is, unless an earlier one took it."""
         is_taken, label = name in self._labels, self.label(name)
-        return Node(PARAMETER, (), Attrs(), (type_,), label if is_taken else name).out
+        return Node(PARAMETER, (), NONE, (type_,), label if is_taken else name).out
 
     def constant(self, array: object, of: DType | str | None = None) -> Value:
         """A constant from anything numpy takes; ``of`` is its data type (default: as numpy says, floats are float32)."""
@@ -355,34 +365,31 @@ class Builder:
         key = ("constant", data)
         if self.intern and key in self._interned:
             return self._interned[key].out
-        made = Node(CONSTANT, (), Attrs(), (type_,), self.label("c"), data=data)
-        self._interned[key] = made
-        return made.out
+        made = Node(CONSTANT, (), NONE, (type_,), self.label("c"), data=data)
+        return (self._interned.setdefault(key, made) if self.intern else made).out
 
     def emit(self, op: Operator, /, *args: Value, name: str = "", **attrs: object) -> Value:
         """Applies an operator with one result; raises ``TypeRuleError`` when the operands do not fit."""
         return self.node(op, args, Attrs.of(attrs), name).out
 
-    def node(self, op: Operator, args: Iterable[Value], attrs: Attrs = Attrs(), name: str = "") -> Node:  # noqa: B008  # frozen
-        """Applies ``op`` to ``args`` with ``attrs``: a node with any number of results, called ``name`` (else by a
-        number).
-        """
+    def node(self, op: Operator, args: Iterable[Value], attrs: Attrs = NONE, name: str = "") -> Node:
+        """A node of any number of results: ``op`` on ``args`` with ``attrs``, called ``name``, else by a number."""
         operands = tuple(args)
         if not self.intern:
             return self._made(op, operands, attrs, name)
         key = (op, operands, attrs.text)  # as text, because 1 == True == 1.0 and 0.0 == -0.0
-        if key not in self._interned:
-            self._interned[key] = self._made(op, operands, attrs, name)
-        return self._interned[key]
+        if (found := self._interned.get(key)) is None:
+            found = self._interned[key] = self._made(op, operands, attrs, name)
+        return found
 
     def _made(self, op: Operator, operands: tuple[Value, ...], attrs: Attrs, name: str) -> Node:
-        types = op.infer(tuple([value.type for value in operands]), attrs)
+        types = op.infer(tuple([maker.types[index] for maker, index in operands]), attrs)
         return Node(op, operands, attrs, types, self.label(name or "t"))
 
     def fused(self, body: Graph, args: Iterable[Value], name: str = "") -> Node:
         """A call of a kernel ``body`` on ``args``, called ``name``."""
-        types = tuple(value.type for value in body.outputs)
-        return Node(FUSED, tuple(args), Attrs(), types, self.label(name or body.name), body=body)
+        types = tuple([value.type for value in body.outputs])
+        return Node(FUSED, tuple(args), NONE, types, self.label(name or body.name), body)
 
     def label(self, wish: str) -> str:
         """The wish, made unique by a number; ``t`` and ``c`` are always numbered, behind the origin if there is one."""
@@ -391,9 +398,3 @@ class Builder:
         if wish in ("t", "c"):
             return f"{self.origin}.{'' if wish == 't' else wish}{count}" if self.origin else f"{wish}{count}"
         return f"{wish}_{count}" if count else wish
-
-
-def static_shape(value: Value) -> tuple[int, ...] | None:
-    """The shape when all dims are ints, else None."""
-    extents = tuple(dim for dim in value.type.shape if not isinstance(dim, Sym))
-    return extents if len(extents) == value.type.rank else None

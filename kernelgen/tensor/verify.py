@@ -51,7 +51,8 @@ Boundary = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Checked:
-    """What earlier calls found: good nodes and good kernels, by the symbols that they may use, and what type rules inferred.
+    """What earlier calls found: good nodes and good kernels, by the symbols that they may use, kernels of one name that
+    are ``alike``, and what type rules inferred.
 
     Nodes never change and rules are functions, so none needs a second look. Attributes count as text. A kernel is
     known by its boundary: a :class:`Graph` compares by structure, which takes as long as looking again.
@@ -59,11 +60,12 @@ class Checked:
 
     nodes: dict[Symbols, set[Node]] = field(default_factory=dict[Symbols, "set[Node]"])
     kernels: set[tuple[Symbols, Boundary]] = field(default_factory=set["tuple[Symbols, Boundary]"])
+    alike: set[tuple[Boundary, Boundary]] = field(default_factory=set["tuple[Boundary, Boundary]"])
     inferred: dict[tuple[Operator, Types, str], Types] = field(default_factory=dict[tuple[Operator, Types, str], Types])
 
     def rule_of(self, node: Node) -> Types:
         """The result types that the rule of a node's operator infers."""
-        operands = tuple([value.type for value in node.args])
+        operands = tuple([maker.types[index] for maker, index in node.args])
         key = (node.op, operands, node.attrs.text)
         found = self.inferred.get(key)
         if found is None:
@@ -116,7 +118,7 @@ def _broken(
     yield from _aliases(graph)
     if graph.results and len(graph.results) != len(graph.outputs):
         yield "G10", f"{len(graph.results)} names of {len(graph.outputs)} outputs"
-    yield from _kernel_names(graph)
+    yield from _kernel_names(graph, earlier, found)
     for message in broken_order(graph, is_body=is_body):
         yield "G11", message
     yield from _symbols(nodes, known)
@@ -205,7 +207,7 @@ def _body(node: Node, earlier: Checked, found: Checked, known: Symbols) -> Itera
         yield "G6", f"{node.op.name} {node.name} {'has' if node.body is not None else 'lacks'} a body"
     if node.body is None:
         return
-    operands, taken = tuple(value.type for value in node.args), tuple(value.type for value in node.body.inputs)
+    operands, taken = [value.type for value in node.args], [value.type for value in node.body.inputs]
     if operands != taken:
         yield "G6", f"{node.name} has the operands {_text(operands)}, its body takes {_text(taken)}"
     given = tuple(value.type for value in node.body.outputs if value.index < len(value.node.types))
@@ -239,16 +241,21 @@ def _aliases(graph: Graph) -> Iterator[tuple[str, str]]:
         yield "G7", f"input {position} is in two aliases"
 
 
-def _kernel_names(graph: Graph) -> Iterator[tuple[str, str]]:
+def _kernel_names(graph: Graph, earlier: Checked, found: Checked) -> Iterator[tuple[str, str]]:
     bodies = [node.body for node in graph.operators if node.body is not None]
     operators = {node.op.name for node in graph.nodes} if bodies else ()
     kernels: dict[str, Graph] = {}
     for body in bodies:
         if body.name in operators:
             yield "G8", f"kernel {body.name!r} has the name of an operator"
-        found = difference(kernels.setdefault(body.name, body), body)
-        if found:
-            yield "G8", f"two kernels are named {body.name!r}: {found}"
+        first = kernels.setdefault(body.name, body)
+        if first is body:
+            continue
+        pair = _boundary(first), _boundary(body)
+        if pair not in earlier.alike and (why := difference(first, body)):
+            yield "G8", f"two kernels are named {body.name!r}: {why}"
+        else:
+            found.alike.add(pair)
 
 
 def _symbols(nodes: Sequence[Node], known: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from graphkernel.cluster.own_products import PRODUCTS, is_own
 from graphkernel.passes.base import Context, graph_pass
-from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import Builder, Graph, Node, Value
 from kernelgen.tensor.operators.shape import TRANSPOSE
 
 LEAST_COLUMNS = 256
@@ -32,16 +32,13 @@ def turned_factors(graph: Graph, context: Context) -> Graph:
     builder, turned = Builder(), dict[Value, Value]()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        kept = keep(node, args)
-        if not is_turned(node):
-            return kept.outs
         factor = args[0]
         if factor not in turned:
             turned[factor] = builder.emit(TRANSPOSE, factor, perm=(1, 0), name=f"{node.name}_turned")
         context.log.add(turned_factors.name, "turned-factor", node.name, factor.node.name)
-        return replace(kept, args=(turned[factor], *args[1:]), attrs=node.attrs.with_(transpose_a=False)).outs
+        return replace(node, args=(turned[factor], *args[1:]), attrs=node.attrs.with_(transpose_a=False)).outs
 
-    return graph.rebuild(rewrite)
+    return graph.rebuild(rewrite, frozenset(filter(is_turned, graph.operators)))
 
 
 def is_turned(node: Node) -> bool:

@@ -25,7 +25,7 @@ from graphkernel.cluster.naming import called
 from graphkernel.cluster.own_products import is_own
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.convolutions_last import PLAIN_PRODUCT
-from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import Builder, Graph, Node, Value
 from kernelgen.tensor.operators.elemwise import ADD, MUL, SUB
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
@@ -70,11 +70,11 @@ def winograd(graph: Graph, context: Context) -> Graph:
     known = _Known()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        for convolution in chosen.get(node, ()):
+        for convolution in chosen[node]:
             context.log.add(winograd.name, "by-tiles", convolution.name, message=str(_cost(node, convolution)))
-        return _without(node, args, chosen[node], known) if node in chosen else keep(node, args).outs
+        return _without(node, args, chosen[node], known)
 
-    return with_unique_labels(graph.rebuild(rewrite))
+    return with_unique_labels(graph.rebuild(rewrite, chosen))
 
 
 def _convolutions(kernel: Node) -> tuple[Node, ...]:
@@ -124,9 +124,9 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
         parameters.append(parameter)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        return keep(node, args).outs if node not in joined else (joined[node],)
+        return (joined[node],)
 
-    changed = body.rebuild(rewrite)
+    changed = body.rebuild(rewrite, joined)
     inputs = (*body.inputs, *parameters)
     made = Graph(body.name, inputs, changed.outputs)
     return call_of(with_unique_labels(made), (*args, *operands)).outs

@@ -46,7 +46,7 @@ def quotients_behind_products(graph: Graph, context: Context) -> Graph:
         return graph
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        if node not in attentions or not _is_read_alone(graph, node.args[0]):
+        if not _is_read_alone(graph, node.args[0]):
             return keep(node, args).outs
         found = _weights(args[0])
         if found is None or node.attrs.bool("transpose_a", False):
@@ -54,7 +54,7 @@ def quotients_behind_products(graph: Graph, context: Context) -> Graph:
         context.log.add(quotients_behind_products.name, "behind-product", node.name, message=f"by {found.total.type}")
         return (_divided(node, found, args[1]),)
 
-    made = graph.rebuild(rewrite)
+    made = graph.rebuild(rewrite, attentions)
     return made if made is graph else with_unique_labels(made)
 
 

@@ -33,6 +33,7 @@ def raise_reduction_precision(graph: Graph, context: Context) -> Graph:
 def raised(graph: Graph, context: Context) -> Graph:
     """One graph without its bodies."""
     unrounded: dict[Value, Value] = {}
+    concerned = frozenset([node for node in graph.operators if node.op in (REDUCE_SUM, CAST)])
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         if node.op is REDUCE_SUM and node.out.type.dtype in NARROW:
@@ -47,5 +48,5 @@ def raised(graph: Graph, context: Context) -> Graph:
             return (unrounded[args[0]],)
         return keep(node, args).outs
 
-    result = graph.rebuild(rewrite)
+    result = graph.rebuild(rewrite, concerned)
     return result if result is graph else with_unique_labels(result)

@@ -97,7 +97,7 @@ def widened_later(graph: Graph, context: Context) -> Graph:
     """Operators on values cast from one narrower float compute in that one and cast their results."""
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        source = _common_source(graph, node, args) if node.op in INSENSITIVE else None
+        source = _common_source(graph, node, args)
         if source is None:
             return keep(node, args).outs
         context.log.add(reorder_ops.name, "cast-moved", node.name, message=f"{source.name} through {node.op.name}")
@@ -106,7 +106,7 @@ def widened_later(graph: Graph, context: Context) -> Graph:
         result = builder.node(node.op, narrow, node.attrs, node.name).out
         return (builder.node(CAST, (result,), Attrs.of(dst_type=node.out.type.dtype.name)).out,)
 
-    result = graph.rebuild(rewrite)
+    result = graph.rebuild(rewrite, frozenset([node for node in graph.operators if node.op in INSENSITIVE]))
     return result if result is graph else with_unique_labels(result)
 
 

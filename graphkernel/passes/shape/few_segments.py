@@ -23,7 +23,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from graphkernel.passes.base import Context, graph_pass
-from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import Builder, Graph, Node, Value
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.elemwise import MAXIMUM, MINIMUM, MUL
@@ -48,8 +48,6 @@ def few_segments(graph: Graph, context: Context) -> Graph:
     builder, places = Builder(), dict[tuple[Value, int], Value]()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        if node not in found:
-            return keep(node, args).outs
         x, ids = args
         segments = node.attrs.int("num_segments")
         if (ids, segments) not in places:
@@ -58,7 +56,7 @@ def few_segments(graph: Graph, context: Context) -> Graph:
         context.log.add(few_segments.name, "few-segments", node.name, message=f"{ids.type.shape[0]} of {segments} rows")
         return (_rows(builder, x, ids, place, node),)
 
-    return graph.rebuild(rewrite)
+    return graph.rebuild(rewrite, found)
 
 
 def _has_few(node: Node, users: Iterable[Node], outputs: frozenset[Node]) -> bool:

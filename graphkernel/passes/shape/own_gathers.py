@@ -29,13 +29,14 @@ from kernelgen.tensor.types import Attrs, Dim
 @graph_pass
 def own_gathers(graph: Graph, context: Context) -> Graph:
     """Looks at the indices of gathers of rows, unless flags keep them out of kernels."""
-    if _is_barred(context.options) or all(node.op is not GATHER for node in graph.operators):
+    gathers = frozenset([node for node in graph.operators if node.op is GATHER])
+    if _is_barred(context.options) or not gathers:
         return graph
     numbers = numbers_of_shapes(graph)
     places: dict[tuple[Value, Dim], Value] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        if node.op is not GATHER or node in numbers:
+        if node in numbers:
             return keep(node, args).outs
         data, indices = args
         if (piece := _piece(node, data)) is not None:
@@ -52,7 +53,7 @@ def own_gathers(graph: Graph, context: Context) -> Graph:
         context.log.add(own_gathers.name, "own-gather", node.name, message=f"from an axis of {extent} elements")
         return keep(node, (data, places[key])).outs
 
-    return graph.rebuild(rewrite)
+    return graph.rebuild(rewrite, gathers)
 
 
 def _is_affine(extent: Dim) -> bool:

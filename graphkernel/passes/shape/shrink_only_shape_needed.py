@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass, map_bodies
 from graphkernel.passes.redundant_output import eliminate_redundant_output
-from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep, static_shape
+from kernelgen.tensor.dims import static_extents
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.creation import SHAPE
 
 
@@ -39,7 +40,7 @@ def with_cheap_shapes(graph: Graph, context: Context) -> Graph:
     moved: dict[Value, Value] = {value: value for value in graph.inputs}
 
     def shape_of(node: Node, args: tuple[Value, ...]) -> Value:
-        extents = static_shape(node.args[0])
+        extents = static_extents(node.args[0].type.shape)
         if extents is not None:
             context.log.add(shrink_only_shape_needed.name, "folded", node.name, message="Shape of static extents")
             return builder.constant(extents, node.out.type.dtype)

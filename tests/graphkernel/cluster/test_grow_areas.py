@@ -1,3 +1,6 @@
+import gc
+from weakref import ref
+
 import pytest
 from fusion_nets import PATTERNS, layer_norm, random_graph
 from hypothesis import given, settings
@@ -13,6 +16,7 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.frontends.trace import spec, trace
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.operator import Kind
+from kernelgen.tensor.operators.elemwise import ABS, EXP
 
 LIMITS = Limits()
 
@@ -41,7 +45,8 @@ def test_a_pattern_sees_kind_size_and_links() -> None:
     def net(x, bias):
         return ops.reduce_sum(ops.exp(x + bias), axis=-1, keep_dims=True)
 
-    add, exp, total = Partition(trace(net, spec((4, 8)), spec((8,)))).areas
+    partition = Partition(trace(net, spec((4, 8)), spec((8,))))
+    add, exp, total = partition.areas
     assert [area.kind for area in (add, exp, total)] == [Kind.BROADCAST, Kind.ELEMWISE, Kind.REDUCE]
     assert [area.elements for area in (add, exp, total)] == [32, 32, 4]
     assert [link.area for link in exp.inputs] == [add]
@@ -177,7 +182,8 @@ def test_sizes_read_well(size, text) -> None:
 @settings(max_examples=25, deadline=None)
 def test_areas_know_their_boundary(seed: int) -> None:
     graph = random_graph(seed, 40)
-    for area in grow(graph, PATTERNS, LIMITS).areas:
+    growth = grow(graph, PATTERNS, LIMITS)
+    for area in growth.areas:
         inside = set(area.nodes)
         others = [arg for node in graph.operators if node not in inside for arg in node.args]
         assert area.operands == {arg for node in area.nodes for arg in node.args if arg.node not in inside}
@@ -203,6 +209,31 @@ def test_a_pattern_is_asked_about_areas_of_its_kinds_only() -> None:
 
     grow(trace(lambda x: ops.reduce_sum(ops.exp(x), axis=1), spec((4, 8))), (sums,), LIMITS)
     assert asked == [Kind.REDUCE]
+
+
+def test_a_pattern_is_asked_where_there_is_one_of_its_operators() -> None:
+    asked = []
+
+    @fusion(Direction.FORWARD, ops=(EXP,))
+    def of_exp(area, limits):
+        asked.append(area.nodes[0].op)
+        return ()
+
+    for function in (ops.neg, ops.exp):
+        grow(trace(lambda x, function=function: ops.abs(function(x)), spec((4, 8))), (of_exp,), LIMITS)
+    assert asked == [EXP, ABS]
+
+
+def test_areas_go_with_their_partition_and_wait_for_no_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        growth = grow(trace(lambda x: ops.neg(ops.exp(x)), spec((4, 8))), (), LIMITS)
+        left = [ref(area) for area in growth.areas]
+        del growth
+        assert [area() for area in left] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_nobody_is_asked_about_an_area_that_is_alone_or_of_other_kinds() -> None:

@@ -15,7 +15,8 @@ from graphkernel.frontends.trace import spec, trace
 from graphkernel.ops import Tensor
 from graphkernel.passes.base import Context
 from graphkernel.passes.format.transform_op_optimizer import transform_op_optimizer
-from kernelgen.tensor.graph import Builder, Graph, static_shape
+from kernelgen.tensor.dims import static_extents
+from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.types import TensorType, dtype, sym
 
 
@@ -144,7 +145,7 @@ def _fits(x: Tensor, y: Tensor) -> bool:
 def test_random_nets(graph: Graph, kernel: bool) -> None:
     graph = as_kernel(graph) if kernel else graph
     result = checked(transform_op_optimizer, graph)
-    shapes = [static_shape(value) or _bound(value.type.shape) for value in graph.inputs]
+    shapes = [static_extents(value.type.shape) or _bound(value.type.shape) for value in graph.inputs]
     generator = np.random.default_rng(0)
     same_bits(graph, result, [generator.standard_normal(shape).astype(np.float32) for shape in shapes])
     fewer, as_many = count(result) < count(graph), count(result) == count(graph)

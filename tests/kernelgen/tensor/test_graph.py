@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from graphkernel.ops import OPS
-from kernelgen.tensor.graph import Builder, Graph, Node, keep
+from kernelgen.tensor.graph import Builder, Changed, Graph, Node, Value, keep
 from kernelgen.tensor.types import Attrs, TensorType, dtype, parse_type, sym
 
 
@@ -38,6 +38,23 @@ def test_a_rebuild_maps_bottom_up():
     )
     assert [node.op.name for node in negated.operators] == ["Mul", "Sub"]
     assert negated != graph
+
+
+def test_a_rebuild_asks_about_the_nodes_it_is_given_and_tells_what_became_of_others():
+    graph = small()
+    x, _, mul, add = graph.nodes
+    asked: list[Node] = []
+    changed: Changed = {}
+
+    def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        asked.append(node)
+        return (args[0],)
+
+    result = graph.rebuild(rewrite, {mul}, changed)
+    assert asked == [mul]
+    assert changed == {mul.out: x.out, add.out: result.outputs[0]}
+    assert [node.op.name for node in result.operators] == ["Add"]
+    assert graph.rebuild(rewrite, ()) is graph
 
 
 def test_interning_tells_equal_looking_attributes_apart():

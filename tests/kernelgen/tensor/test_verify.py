@@ -138,6 +138,14 @@ def test_a_fault_is_found_beside_nodes_that_were_checked(name):
     assert number in [found for found, _ in broken(graph, verify(GOOD))]
 
 
+def test_kernels_that_were_found_alike_are_compared_where_one_is_another_now():
+    one, same, other = renamed_kernel("Same"), renamed_kernel("Same"), renamed_kernel("Same", "Neg")
+    checked = verify(replace(GOOD, outputs=(one, same), aliases=()))
+    assert len(checked.alike) == 1
+    again = replace(GOOD, outputs=(one, same, other), aliases=())
+    assert {number for number, _ in broken(again, checked)} == {"G8"}
+
+
 def test_checked_nodes_are_not_looked_at_again():
     def infer(*_: object) -> tuple[TensorType, ...]:
         asked.append(1)
