@@ -142,7 +142,7 @@ def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycle
     own, library = 0.0, CALL
     for node in convolutions:
         kind, cycles = windows_of(node), _cycles(node)
-        own += cycles / _own_share(node, kind) + _read_again(node, kind)
+        own += cycles * _of_phases(node) / _own_share(node, kind) + _read_again(node, kind)
         library += cycles * _inside(node) / _library_share(node, kind)
     return Cycles(
         own + sum(2 * FLOAT_BYTES * _elements(value.type.shape) / BYTES_PER_CYCLE for value in borders), library
@@ -162,6 +162,14 @@ def _own_share(node: Node, kind: Windows) -> float:
     """Of all multiplications: planes whose rows have no known length share the loop along them with what follows."""
     is_open = not isinstance(sizes_of(node).result[-1], int)
     return OPEN_PLANES if is_open and kind is Windows.PLANES else OWN_SHARES[kind]
+
+
+def _of_phases(node: Node) -> float:
+    """How many multiplications a gradient by an image has for each that counts: whole taps of each phase of a stride."""
+    if node.op is not CONV2D_BACKPROP_INPUT:
+        return 1.0
+    windows = (int(str(dim)) for dim in sizes_of(node).weights[2:])
+    return prod(-(-k // s) * s / k for k, s in zip(windows, node.attrs.ints("stride", (1, 1)), strict=True))
 
 
 def _library_share(node: Node, kind: Windows) -> float:

@@ -1,6 +1,7 @@
 """Convolutions and their gradients with channels last: products where windows are points, else convolutions of HWIO weights.
 
     dx = Conv2DBackpropInput(dy, w)      ==>    dx' = Conv2D(dy', w turned round)
+                                         ==>    dx' = phases of Conv2D(dy', parts of w)    with strides, and constants w
     dw = Conv2DBackpropFilter(dy, x)     ==>    dw' = MatMul(patches of x, dy')        where patches are few
                                          ==>    dw' = Conv2D(x'', dy'')        channels take the place of images, in x'' and dw'
 
@@ -20,6 +21,7 @@ from graphkernel.cluster.convolution_cost import Windows, windows_of
 from graphkernel.ops import Tensor
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from graphkernel.passes.format.layouts import FLOAT, Form
+from graphkernel.passes.format.transposed_phases import has_phases, of_phases
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Operator
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL_INTEGER
@@ -48,7 +50,11 @@ def has_form(node: Node) -> bool:
     known = all(isinstance(dim, int) for value in (*node.args, node.out) for dim in value.type.shape)
     if not known or node.attrs.int("group", 1) != 1:
         return False
-    return node.op is not CONV2D_BACKPROP_INPUT or (node.attrs.ints("stride", (1, 1)) == (1, 1) and _has_margins(node))
+    return node.op is not CONV2D_BACKPROP_INPUT or has_phases(node) or (_is_dense(node) and _has_margins(node))
+
+
+def _is_dense(node: Node) -> bool:
+    return node.attrs.ints("stride", (1, 1)) == (1, 1)
 
 
 def _has_margins(node: Node) -> bool:
@@ -118,6 +124,8 @@ def _product(image: Value, weights: Value, builder: Builder, turned: bool) -> Va
 
 def _by_input(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
     dy, weights = args
+    if has_phases(node):
+        return (of_phases(node, dy, weights, builder),)
     if windows_of(node) is Windows.POINTS:
         return (_product(dy, weights, builder, turned=False),)
     count, inner, height, width = (int(str(dim)) for dim in weights.type.shape)

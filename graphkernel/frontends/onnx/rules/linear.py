@@ -11,7 +11,9 @@ import numpy as np
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of, static
-from graphkernel.frontends.onnx.rules.windows import convolved, pooled
+from graphkernel.frontends.onnx.rules.windows import convolved, pooled, transposed
+from graphkernel.ops.catalogue import apply
+from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_INPUT
 from graphkernel.ops.library.host import is_onnx
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.tensor.operators.indexing import GATHER
@@ -87,6 +89,31 @@ def convolution(call: OnnxCall) -> Results:
     return result if image is call else ops.squeeze(result, (2,))
 
 
+@onnx_op("ConvTranspose")
+def transposed_convolution(call: OnnxCall) -> Results:
+    """One or two spatial axes of known extents, float32, constant weights; what a convolution's gradient by its image is."""
+    x, weight = call.operands[:2]
+    dilations, group = call.attribute("dilations", ()), call.attribute("group", 1)
+    is_plain = set(dilations) <= {1} and group == 1 and call.attribute("auto_pad", "NOTSET") == "NOTSET"
+    rank = len(shape_of(x))
+    if not is_plain or rank not in (3, 4) or "output_shape" in call.attributes:
+        return Declined("dilations, groups, or padding that follows from the result")
+    if dtype(x.dtype) != dtype("float32") or static(shape_of(x)) is None or not _is_constant(weight):
+        return Declined("no float32, open extents, or weights that are computed")
+    image = _as_image(call, operands=2) if rank == 3 else call
+    top, left, bottom, right = image.attribute("pads", (0, 0, 0, 0))
+    found = apply(
+        CONV2D_BACKPROP_INPUT, *image.operands[:2], stride=tuple(image.attribute("strides", (1, 1))), dilation=(1, 1),
+        pad=(top, bottom, left, right), group=1, input_size=transposed(image),
+    )  # fmt: skip
+    found = ops.bias_add(found, call.operand(2)) if call.has(2) else found
+    return found if image is call else ops.squeeze(found, (2,))
+
+
+def _is_constant(operand: Operand) -> bool:
+    return not isinstance(operand, Tensor) or operand.value.is_known
+
+
 def _is_read_from_bytes(operand: Operand) -> bool:
     return isinstance(operand, Tensor) and is_onnx(operand.value.node, "DequantizeLinear")
 
@@ -126,7 +153,7 @@ def _pooled(call: OnnxCall, function: Callable[..., Any], **options: bool) -> Re
 
 def _as_image(call: OnnxCall, operands: int) -> OnnxCall:
     """One spatial axis, of the first so many ``operands``, as the columns of an image of one row."""
-    before = {"kernel_shape": (1,), "strides": (1,), "dilations": (1,)}
+    before = {"kernel_shape": (1,), "strides": (1,), "dilations": (1,), "output_padding": (0,)}
     given = {name: (*before[name], *of) if name in before else of for name, of in call.attributes.items()}
     if "pads" in given:
         less, more = given["pads"]
