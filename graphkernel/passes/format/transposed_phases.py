@@ -34,7 +34,7 @@ def has_phases(node: Node) -> bool:
 
 
 def of_phases(node: Node, dy: Value, weights: Value, builder: Builder) -> Value:
-    """The image with channels last, by ``builder``, of ``dy`` with channels last and the ``node``'s ``weights`` [O, I, H, W]."""
+    """What a ``node`` makes of ``dy``, both with channels last, and of its ``weights`` [O, I, H, W]; ``builder`` has it."""
     rows, columns = _axes(node)
     count, inner = (int(str(dim)) for dim in weights.type.shape[:2])
     parts = TensorType((rows.taps, columns.taps, count, rows.stride * columns.stride * inner), weights.type.dtype)
