@@ -36,11 +36,13 @@ test-browser: $(VENV)/dev.stamp ## the tests of what a browser shows; needs chro
 bench: $(VENV)/bench.stamp ## ours, torch.compile and the machine's limit, interleaved in one run
 	$(BIN)/python -m benchmarks cpu --json out/cpu.json
 
-bench-networks: $(VENV)/bench-networks.stamp ## transformers, networks of images, quantized ones: ours beside onnxruntime, OpenVINO and torch.compile
+bench-networks: $(VENV)/bench-networks.stamp ## transformers, networks of images and of sound, quantized ones: ours beside onnxruntime, OpenVINO and torch.compile
 	$(BIN)/python -m benchmarks.peers.transformers_at_size out/networks
 	$(BIN)/python -m benchmarks.whole_networks out/networks --json out/whole_networks.json
 	$(BIN)/python -m benchmarks.peers.images_at_size out/image_networks
 	$(BIN)/python -m benchmarks.whole_networks out/image_networks --json out/image_networks.json
+	$(BIN)/python -m benchmarks.peers.sounds_at_size out/sound_networks
+	$(BIN)/python -m benchmarks.whole_networks out/sound_networks --json out/sound_networks.json
 	$(BIN)/python -m benchmarks.peers.quantized_at_size out/quantized_networks
 	$(BIN)/python -m benchmarks.whole_networks out/quantized_networks --json out/quantized_networks.json
 

@@ -22,6 +22,9 @@ TRANSFORMERS = """Twelve at their usual sizes. Encoders read 128 tokens, `gpt2` 
 with a cache of 128."""
 IMAGES = """Networks of torchvision, each for one image of 224 by 224; `inception_v3` sees 299 by 299. The detector,
 which ends with the scores of its boxes, sees 320 by 320."""
+SOUNDS = """Networks whose convolutions run along one axis, from `benchmarks/peers/sounds_at_size.py`: a second of speech, 300
+frames of speech, half a second of sound as rows, a vocoder for 100 frames, eight texts of 200 words, series of 256 and of 4000
+numbers."""
 QUANTIZED = """BERT-base for 128 tokens and ResNet-50 for one image, in int8 as onnxruntime's tools quantize them: pairs of
 QuantizeLinear and DequantizeLinear (`qdq`), operators on integers (`qoperator`), rows quantized at run time (`dynamic`)."""
 HONEST = """One thread is measured by the processor time of the process, the median of the rounds: other work on the machine is
@@ -84,6 +87,7 @@ def _records() -> Iterator[tuple[Mapping[str, Any], str, str, str]]:
     kinds = (
         ("whole_networks.json", "Transformers", "float32", TRANSFORMERS),
         ("image_networks.json", "Networks of images", "float32", IMAGES),
+        ("sound_networks.json", "Networks along one axis", "float32", SOUNDS),
         ("quantized_networks.json", "Quantized networks", "int8", QUANTIZED),
     )
     for file, title, numbers, text in kinds:
