@@ -271,7 +271,7 @@ def test_every_rule_is_tested() -> None:
         "RMSNormalization",
         *("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
         *("DepthToSpace", "SpaceToDepth", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "ReduceLogSumExp"),
-        *("GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization"),
+        *("GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization", "ConvTranspose"),
     }
     tested |= {found.op_type for nodes, *_ in CASES.values() for found in nodes}
     tested |= {f"ai.onnx.ml::{name}" for name in TABULAR}
