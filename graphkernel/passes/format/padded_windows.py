@@ -28,14 +28,15 @@ def padded_windows(graph: Graph, context: Context) -> Graph:
     builder = Builder()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        margins = _margins(args[0]) if node.op is CONV2D and not is_nhwc(node.attrs) else None
+        margins = _margins(args[0])
         if margins is None:
             return keep(node, args).outs
         pad = zip(node.attrs.ints("pad", (0, 0, 0, 0)), margins, strict=True)
         attrs = node.attrs.with_(pad=tuple(own + more for own, more in pad))
         return builder.node(CONV2D, (args[0].node.args[0], *args[1:]), attrs, node.name).outs
 
-    made = graph.rebuild(rewrite)
+    convolutions = frozenset([node for node in graph.operators if node.op is CONV2D and not is_nhwc(node.attrs)])
+    made = graph.rebuild(rewrite, convolutions)
     return made if made is graph else with_unique_labels(made)
 
 
