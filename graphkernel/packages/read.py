@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from graphkernel.packages.container import REGIONS, PackageReader
 from graphkernel.runtime.onnxruntime.environment import begin
 from graphkernel.system.environment import check_threads
+from graphkernel.system.numpy_threads import numpy_threads_later
 from kernelgen import options
 
 if TYPE_CHECKING:
@@ -51,10 +52,11 @@ def read_package(
     Raises PackageError for a package that is damaged, or made for another machine or version.
     """
     start = time.perf_counter()
-    begin_library(package, threads)
-    from graphkernel.packages.loaded import loaded  # all that runs
+    with numpy_threads_later():
+        begin_library(package, threads)
+        from graphkernel.packages.loaded import loaded  # all that runs
 
-    found = loaded(package, elsewhere, threads or options.asked_threads(), story, built, start)
+        found = loaded(package, elsewhere, threads or options.asked_threads(), story, built, start)
     found.threads = threads
     return found
 

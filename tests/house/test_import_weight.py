@@ -42,7 +42,7 @@ RUNNING = {
         "runtime.tables.bind_table runtime.tables.native_run runtime.tables.results runtime.tables.session_call "
         "runtime.tables.slot_facts runtime.tables.watch system "
         "system.environment "
-        "system.freed_memory "
+        "system.freed_memory system.numpy_threads "
     ),
 }
 UNNEEDED = (
@@ -87,7 +87,7 @@ BEGUN = """
 import sys, graphkernel as gk
 class Watch:
     def find_spec(self, name, path=None, target=None):
-        if name in ("json", "numpy"):
+        if name in ("json", "numpy._core"):
             from graphkernel.runtime.onnxruntime import environment
             print(len(environment._BEGUN), "environment begun")
 sys.meta_path.insert(0, Watch())

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 
 from tests.support.sources import PACKAGES, Source, sources
 
-ENVIRONMENT_READERS = {"graphkernel/system/environment.py", "kernelgen/options.py"}
+ENVIRONMENT_READERS = {
+    "graphkernel/system/environment.py",
+    "graphkernel/system/numpy_threads.py",  # what it says is for OpenBLAS, while that is loaded
+    "kernelgen/options.py",
+}
 ENVIRONMENT_NAMES = {"environ", "environb", "getenv"}
 
 # Own modules may be imported inside a function only where this keeps a heavy library out of a light import.
