@@ -16,7 +16,6 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import PackageError
@@ -202,11 +201,19 @@ def _version(library: str) -> str:
 @cache
 def _has_plugins() -> bool:
     """Whether plugins are installed, which may be anything; importlib.metadata would take longer than all of the rest."""
-    folders = (Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages"))
-    declared = (
-        path.read_text(errors="replace") for each in folders for path in each.glob("*.dist-info/entry_points.txt")
+    return any(
+        b"[graphkernel.plugins]" in _content(os.path.join(folder, name, "entry_points.txt"))
+        for folder in sys.path
+        if os.path.basename(folder) in ("site-packages", "dist-packages") and os.path.isdir(folder)
+        for name in os.listdir(folder)
+        if name.endswith(".dist-info")
     )
-    return any("[graphkernel.plugins]" in text for text in declared)
+
+
+def _content(path: str) -> bytes:
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        return file.read()
+    return b""
 
 
 def _stamp(path: str, found: os.stat_result) -> str:

@@ -10,28 +10,24 @@ from kernelgen.system import cores
 from kernelgen.system.notices import warn_once
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kernelgen.system.shared_cache import SharedCache
 
 LEAST_SECRET = 16
 """Characters; what signs code must not be guessed."""
 
 
-def cache_dir() -> Path | None:
+def cache_dir() -> str | None:
     """Where compiled kernels are kept: ``GRAPHKERNEL_CACHE_DIR``, else the user's cache directory; None without a home."""
-    from pathlib import Path  # what was packed is run without a cache
-
     given = os.environ.get("GRAPHKERNEL_CACHE_DIR")
     if given:
-        return Path(given)
+        return given
     import platformdirs  # only where the variable does not say it
 
     try:
-        found = Path(platformdirs.user_cache_dir("graphkernel"))
+        found = platformdirs.user_cache_dir("graphkernel")
     except RuntimeError:  # no HOME, and no entry of this user that names one: containers with arbitrary users
         return None
-    return found if found.is_absolute() else None
+    return found if os.path.isabs(found) else None
 
 
 def shared_cache_url() -> str:

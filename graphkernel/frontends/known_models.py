@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -92,9 +91,9 @@ def load(
     With a ``catalogue``, whose declarations may be anything, the file ``path`` is read each time, with its ``dims``.
     """
     if catalogue is not None:
-        return _loaded(Path(path), dims, catalogue)
-    file, folder = Path(path), options.cache_dir()
-    stamp = _stamp(file) if file.suffix == ".onnx" and is_kept("", Environment()) else ""
+        return _loaded(path, dims, catalogue)
+    file, folder = os.fspath(path), options.cache_dir()
+    stamp = _stamp(file) if file.endswith(".onnx") and is_kept("", Environment()) else ""
     if folder is None or not stamp:
         return _loaded(file, dims)
     key = cache_key(stamp, repr(sorted((dims or {}).items())), surroundings())
@@ -114,7 +113,7 @@ def load(
     return graph
 
 
-def _found(key: str, file: Path, folder: Path) -> Graph | None:
+def _found(key: str, file: str, folder: str) -> Graph | None:
     stored = read_entry(folder, ROOM, key)
     if stored is not None:
         with suppress(Exception):  # whatever is wrong with what is kept: the model can be loaded
@@ -122,23 +121,23 @@ def _found(key: str, file: Path, folder: Path) -> Graph | None:
     return None
 
 
-def _loaded(file: Path, dims: Mapping[str, int] | None, catalogue: Catalogue | None = None) -> Graph:
+def _loaded(file: str | os.PathLike[str], dims: Mapping[str, int] | None, catalogue: Catalogue | None = None) -> Graph:
     from graphkernel.frontends import load as files  # onnx and all rules, when a model is new
 
     return files.load(file, dims, catalogue)
 
 
-def _stamp(file: Path) -> str:
+def _stamp(file: str) -> str:
     """What tells a file from what it was and from others; empty for one that cannot be looked at."""
     try:
-        found, place = file.stat(), os.path.realpath(file)
+        found, place = os.stat(file), os.path.realpath(file)
     except (OSError, ValueError):
         return ""
     times = found.st_mtime_ns, found.st_ctime_ns
     return f"{place!r} {found.st_dev} {found.st_ino} {found.st_size} {times}"
 
 
-def _kept(graph: Graph, file: Path, folder: Path) -> tuple[bytes, Graph] | None:
+def _kept(graph: Graph, file: str, folder: str) -> tuple[bytes, Graph] | None:
     """What is kept of a loaded model, and the graph over the weights that are kept beside it.
 
     None where its weights lie elsewhere, or the text does not say all of the graph.
@@ -183,12 +182,12 @@ def _labels(graph: Graph) -> list[str]:
     return [node.name for node in graph.nodes if node.data is None]
 
 
-def _places(constants: Iterable[ConstantData], file: Path, spans: Iterable[tuple[int, int]]) -> Iterator[Place]:
+def _places(constants: Iterable[ConstantData], file: str, spans: Iterable[tuple[int, int]]) -> Iterator[Place]:
     """The constants whose bytes stand in the file."""
     starts: dict[int, list[int]] = {}
     for start, stop in spans:
         starts.setdefault(stop - start, []).append(start)
-    with file.open("rb") as stream:
+    with open(file, "rb") as stream:
         for data in constants:
             if data.array is None or data.array.dtype == object:
                 continue
@@ -205,13 +204,13 @@ def _stands_at(start: int, content: memoryview, stream: BinaryIO) -> bool:
     return all(memoryview(stream.read(len(piece))) == piece for piece in pieces)
 
 
-def _known(package: PackageReader, file: Path, folder: Path) -> Graph:
+def _known(package: PackageReader, file: str, folder: str) -> Graph:
     """The graph that is kept, with its weights."""
     known = Known.read(bytes(package.view(MANIFEST)).decode())
     text = package.content(GRAPH, {GRAPH: known.graph_digest}).decode()
     lying = dict(lying_weights(folder, [place.weight for place in known.places]))
     places = {place.digest: place for place in known.places}
-    with file.open("rb") as stream:
+    with open(file, "rb") as stream:
         small = {digest: _read(stream, place) for digest, place in places.items() if digest not in lying}
     arrays = WeightsOnDemand(
         {**read_tensors(package.view(WEIGHTS)), **small}, lying, places, lambda digest: _unchanged(file, places[digest])
@@ -241,9 +240,9 @@ def _read(stream: BinaryIO, place: Place) -> np.ndarray:
     return array
 
 
-def _unchanged(file: Path, place: Place) -> np.ndarray:
+def _unchanged(file: str, place: Place) -> np.ndarray:
     """The same, when the graph was loaded before and the file may be another one by now. Raises PackageError where it is."""
-    with file.open("rb") as stream:
+    with open(file, "rb") as stream:
         array = _read(stream, place)
     if ConstantData.of(array).digest != place.digest:
         raise PackageError(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from kernelgen.system.mapped import MUCH
 from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.system.object_cache import CONTENT, cache_key, map_entry, read_entry, write_entry
+from kernelgen.system.private_folder import FilePath
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.types import dtype
 
@@ -55,7 +55,10 @@ class Weight(NamedTuple):
 
 
 def keep_weights(
-    folder: Path | None, weights: Sequence[Weight], arrays: Mapping[str, np.ndarray], shared: SharedCache | None = None
+    folder: FilePath | None,
+    weights: Sequence[Weight],
+    arrays: Mapping[str, np.ndarray],
+    shared: SharedCache | None = None,
 ) -> None:
     """Writes the files of those of the ``weights`` that are large into ``folder``, and into a ``shared`` cache; ``arrays`` by
     digest.
@@ -68,7 +71,9 @@ def keep_weights(
         write_entry(folder, ROOM, _key(group), *parts, shared=shared)
 
 
-def kept_weights(folder: Path, weights: Sequence[Weight], shared: SharedCache | None = None) -> Iterator[ConstantData]:
+def kept_weights(
+    folder: FilePath, weights: Sequence[Weight], shared: SharedCache | None = None
+) -> Iterator[ConstantData]:
     """Those of the ``weights`` that are kept in ``folder``, as they lie in their files: none that is damaged. What only a
     ``shared`` cache has comes here.
     """
@@ -79,7 +84,7 @@ def kept_weights(folder: Path, weights: Sequence[Weight], shared: SharedCache | 
 
 
 def lying_weights(
-    folder: Path, weights: Sequence[Weight], shared: SharedCache | None = None
+    folder: FilePath, weights: Sequence[Weight], shared: SharedCache | None = None
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The same of which nobody knows whether they are damaged, each with the digest that it should have."""
     for group in _files(weights):

@@ -11,10 +11,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelgen.options import cache_dir as cache_folder
+from kernelgen.options import cache_dir
 from kernelgen.system.object_cache import ENTRIES, UNFINISHED_ENTRIES, read_entry, why_unusable
 
 __all__ = ["CachedKernel", "cache_folder", "cached_kernels", "owner_of", "too_many", "unfinished", "why_unusable"]
+
+
+def cache_folder() -> Path | None:
+    """The folder of the cache, see :func:`kernelgen.options.cache_dir`; None where there is none."""
+    folder = cache_dir()
+    return None if folder is None else Path(folder)
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from mmap import mmap
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from kernelgen.system.digest import digest_of
 from kernelgen.system.files import UNFINISHED, replacing, write_together
 from kernelgen.system.limits import LIMITS
 from kernelgen.system.notices import warn_once
-from kernelgen.system.private_folder import NotOursError, map_own, own_folder, read_own
+from kernelgen.system.private_folder import FilePath, NotOursError, map_own, own_folder, read_own
 
 if TYPE_CHECKING:
     from kernelgen.system.shared_cache import SharedCache
@@ -50,7 +49,7 @@ def cache_key(*parts: str) -> str:
 
 
 def cached(
-    folder: Path | None,
+    folder: FilePath | None,
     room: str,
     key: str,
     produce: Callable[[], bytes],
@@ -71,7 +70,7 @@ def cached(
     return use(content), False
 
 
-def read_entry(folder: Path, room: str, key: str, shared: SharedCache | None = None) -> bytes | None:
+def read_entry(folder: FilePath, room: str, key: str, shared: SharedCache | None = None) -> bytes | None:
     """The content under a key; None when it is missing, damaged, made for another key, or not the user's own.
 
     Args:
@@ -88,7 +87,7 @@ def read_entry(folder: Path, room: str, key: str, shared: SharedCache | None = N
     return found
 
 
-def _read(folder: Path, room: str, key: str) -> bytes | None:
+def _read(folder: FilePath, room: str, key: str) -> bytes | None:
     try:
         with own_folder(folder, room, key[:2]) as inside:
             stored = read_own(entry_path(folder, room, key), LIMITS.object_bytes, inside)
@@ -101,7 +100,7 @@ def _read(folder: Path, room: str, key: str) -> bytes | None:
     return bytes(content) if stored[:CONTENT] == digest_of(key.encode(), content) else None
 
 
-def map_entry(folder: Path, room: str, key: str) -> mmap | None:
+def map_entry(folder: FilePath, room: str, key: str) -> mmap | None:
     """The file of an entry as mapped memory, None where it is missing or not the user's own.
 
     Nobody has held it against its digest: it is for data that the caller knows another digest of, and never for code.
@@ -111,12 +110,12 @@ def map_entry(folder: Path, room: str, key: str) -> mmap | None:
     return None
 
 
-def entry_path(folder: Path, room: str, key: str) -> Path:
+def entry_path(folder: FilePath, room: str, key: str) -> str:
     """The file of the entry with a ``key`` in a ``room`` of the cache ``folder``."""
-    return folder / room / key[:2] / f"{key}{SUFFIX}"
+    return os.path.join(folder, room, key[:2], f"{key}{SUFFIX}")
 
 
-def why_unusable(folder: Path | None) -> str:
+def why_unusable(folder: FilePath | None) -> str:
     """Why compiled kernels are not kept; empty where they are. Makes the folder where it is missing."""
     if folder is None:
         return _NO_FOLDER
@@ -128,7 +127,7 @@ def why_unusable(folder: Path | None) -> str:
 
 
 def write_entry(
-    folder: Path | None, room: str, key: str, *content: bytes | memoryview, shared: SharedCache | None = None
+    folder: FilePath | None, room: str, key: str, *content: bytes | memoryview, shared: SharedCache | None = None
 ) -> None:
     """Keeps parts of ``content``, one behind the other, under a ``key`` in a ``room`` of ``folder`` and of a ``shared`` cache.
 
@@ -151,7 +150,7 @@ def write_entry(
 
 
 @contextmanager
-def leading(folder: Path | None, room: str, key: str, shared: SharedCache | None = None) -> Generator[None]:
+def leading(folder: FilePath | None, room: str, key: str, shared: SharedCache | None = None) -> Generator[None]:
     """Of all processes that want the entry ``key`` in a ``room``, one at a time is in the block: on this machine by a lock
     in ``folder``, which goes with its process, and among the machines of a ``shared`` cache by a lease.
 

@@ -8,9 +8,12 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from typing import TypeAlias
 
 from kernelgen.system.files import read_open
+
+FilePath: TypeAlias = "str | os.PathLike[str]"
+"""pathlib takes longer to import than all else that a model from the cache needs of Python."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -23,7 +26,7 @@ class NotOursError(OSError):
 
 
 @contextmanager
-def own_folder(folder: Path, *names: str, make: bool = False) -> Generator[int]:
+def own_folder(folder: FilePath, *names: str, make: bool = False) -> Generator[int]:
     """An open folder some steps below ``folder``, for as long as the block takes; ``make`` makes those that are missing.
 
     Raises NotOursError where a step is not the user's own, FileNotFoundError and other OSErrors as they come.
@@ -33,7 +36,7 @@ def own_folder(folder: Path, *names: str, make: bool = False) -> Generator[int]:
     inner = _opened(folder, _FOLDER)
     try:
         for name in names:
-            folder /= name
+            folder = os.path.join(folder, name)
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=inner)
@@ -44,22 +47,22 @@ def own_folder(folder: Path, *names: str, make: bool = False) -> Generator[int]:
         os.close(inner)
 
 
-def read_own(path: Path, most_bytes: int, folder: int) -> bytes:
+def read_own(path: str, most_bytes: int, folder: int) -> bytes:
     """The content of a file of an open folder. Raises NotOursError, and what :func:`kernelgen.system.files.read_file` does."""
     with os.fdopen(_opened(path, _FILE, folder), "rb") as file:
         return read_open(file, path, most_bytes)
 
 
-def map_own(path: Path, folder: int) -> mmap.mmap:
+def map_own(path: str, folder: int) -> mmap.mmap:
     """A file of an open folder as read-only memory. Raises NotOursError, other OSErrors, and ValueError for an empty file."""
     with os.fdopen(_opened(path, _FILE, folder), "rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _opened(path: Path, flags: int, folder: int | None = None) -> int:
+def _opened(path: FilePath, flags: int, folder: int | None = None) -> int:
     """A descriptor; ``path`` is what errors name, of which only the last part counts in an open folder."""
     try:
-        descriptor = os.open(path if folder is None else path.name, flags, dir_fd=folder)
+        descriptor = os.open(path if folder is None else os.path.basename(path), flags, dir_fd=folder)
     except OSError as error:
         if error.errno in _OF_ANOTHER_KIND:
             raise NotOursError(f"{path} is a link or something else of another kind") from None
@@ -79,9 +82,9 @@ def _complaint(found: os.stat_result, kind: int) -> str:
     return "can be written by other users (chmod go-w)" if found.st_mode & _OTHERS_WRITE else ""
 
 
-def _make(folder: Path) -> None:
+def _make(folder: FilePath) -> None:
     """The folder and what is missing above it, for this user alone whatever the umask is."""
-    if not folder.exists():
-        _make(folder.parent)
+    if not os.path.exists(folder):
+        _make(os.path.dirname(folder))
         with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
+            os.mkdir(folder, 0o700)

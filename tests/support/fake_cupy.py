@@ -309,7 +309,7 @@ class RawKernel:
             raise RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device")
         folder = options.cache_dir()
         assert folder is not None
-        keys = sorted(path.stem for path in folder.glob("gpu/*/*.o"))
+        keys = sorted(path.stem for path in Path(folder).glob("gpu/*/*.o"))
         found = (unpacked(read_entry(folder, "gpu", key) or b"{}") for key in keys)
         self.ptx = next(one.ptx for one in found if one.cubin == self.module.content)
 

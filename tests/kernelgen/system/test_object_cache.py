@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kernelgen import options
-from kernelgen.system import notices
+from kernelgen.system import notices, object_cache
 from kernelgen.system.limits import LIMITS
-from kernelgen.system.object_cache import cache_key, cached, entry_path, read_entry, why_unusable, write_entry
+from kernelgen.system.object_cache import cache_key, cached, read_entry, why_unusable, write_entry
 
 ROOM = "cpu"
 KEY, OTHER = cache_key("a"), cache_key("b")
@@ -27,7 +27,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def kept(folder: Path | None, key: str = KEY, content: bytes = OLD) -> tuple[bytes, bool]:
+def entry_path(folder: Path, room: str, key: str) -> Path:
+    """The file of an entry."""
+    return Path(object_cache.entry_path(folder, room, key))
+
+
+def kept(folder: str | Path | None, key: str = KEY, content: bytes = OLD) -> tuple[bytes, bool]:
     """The content under the key, made as ``content`` where there is none, and whether it was there."""
     return cached(folder, ROOM, key, lambda: content, bytes)
 

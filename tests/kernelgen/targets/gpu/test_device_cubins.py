@@ -17,7 +17,7 @@ from tests.support.cuda_runs import compiled
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     compiled(kernels.ADD)  # skips without NVRTC
     monkeypatch.setenv("GRAPHKERNEL_CACHE_DIR", str(tmp_path))
-    assert options.cache_dir() == tmp_path
+    assert options.cache_dir() == str(tmp_path)
     return tmp_path / cubins.FOLDER
 
 
