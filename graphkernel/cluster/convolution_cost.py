@@ -137,6 +137,20 @@ def tiles_cost(node: Node, is_learnt: bool = False) -> Ways:
     )  # fmt: skip
 
 
+def gradient_cost(node: Node) -> Ways:
+    """The cycles of a float32 gradient of windows of 3 x 3, a ``node`` in NCHW: by a product of patches, and by tiles."""
+    sizes = sizes_of(node)
+    results, channels = (int(_elements((1, dim))) for dim in sizes.weights[:2])
+    points = _elements((sizes.result[0], *sizes.result[2:]))
+    each = channels * -(-results // LANES) * LANES / TERMS_PER_CYCLE / OWN_SHARES[Windows.DENSE]
+    tiles = TILE_TERMS * points / TILE_RESULTS
+    byte = 2 * FLOAT_BYTES / CACHED_BYTES_PER_CYCLE
+    return Ways(
+        points * WINDOW_TERMS * (each + byte * channels) + CALL_OF_KERNEL,
+        tiles * (each + byte * (channels + results)) + byte * TILE_TERMS * channels * results + 3 * CALL_OF_KERNEL,
+    )
+
+
 def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycles:
     """The cost of float32 convolutions of NCHW and, for kernels of ours, of a change of layout for each value at a border."""
     own, library = 0.0, CALL

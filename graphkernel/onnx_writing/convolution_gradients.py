@@ -8,6 +8,7 @@ from graphkernel.onnx_writing.writer import Unwritable, Write, Writer
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operators.nn import is_nhwc
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 from kernelgen.tensor.types import Shape
 
@@ -42,7 +43,12 @@ def _by_input(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> ob
 
 
 def _by_filter(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
-    group, (count, channels, *extents) = node.attrs.int("group", 1), _static(node.args[1].type.shape)
+    """The gradient of HWIO, of images in NHWC, from their planes."""
+    shape, ends, turned = _static(node.args[1].type.shape), _static(node.out.type.shape[2:]), TURNED
+    if is_nhwc(node.attrs):
+        x = tuple(writer.emit(TRANSPOSE.onnx, name, perm=(0, 3, 1, 2)) for name in x)
+        shape, ends, turned = (shape[0], shape[3], *shape[1:3]), _static(node.out.type.shape[:2]), (2, 3, 0, 1)
+    group, (count, channels, *extents) = node.attrs.int("group", 1), shape
     places = writer.emit(TRANSPOSE.onnx, x[0], perm=TURNED)
     if group == 1:
         image = writer.emit(TRANSPOSE.onnx, x[1], perm=TURNED)
@@ -54,9 +60,8 @@ def _by_filter(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> o
     found = writer.emit(
         "Conv", image, places, strides=strides, dilations=dilations, pads=pads(node), group=group
     )  # fmt: skip
-    ends = writer.ints(_static(node.out.type.shape[2:]))
-    whole = writer.emit("Slice", found, writer.ints((0, 0)), ends, writer.ints((2, 3)))
-    return writer.emit(TRANSPOSE.onnx, whole, result=result, perm=TURNED)
+    whole = writer.emit("Slice", found, writer.ints((0, 0)), writer.ints(ends), writer.ints((2, 3)))
+    return writer.emit(TRANSPOSE.onnx, whole, result=result, perm=turned)
 
 
 WRITERS: Mapping[Operator, Write] = {CONV2D_BACKPROP_INPUT: _by_input, CONV2D_BACKPROP_FILTER: _by_filter}

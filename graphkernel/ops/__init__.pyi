@@ -193,8 +193,8 @@ def constant_of_shape(extents: Any, shape: Dim | Sequence[Dim], value: float = 0
 def conv2d(x: Any, weight: Any, stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1, format: str = 'NCHW', places: Dim | Sequence[Dim] = ()) -> Any:
     """Two-dimensional convolution, NCHW and OIHW or NHWC and HWIO; pad is one amount or (top, bottom, left, right); a bias is a BiasAdd. Images of uint8 and weights of int8 give sums of int32."""
 
-def conv2d_backprop_filter(dy: Any, x: Any, filter_size: Dim | Sequence[Dim], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1) -> Any:
-    """(dy, x) -> dweight."""
+def conv2d_backprop_filter(dy: Any, x: Any, filter_size: Dim | Sequence[Dim], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1, format: str = 'NCHW') -> Any:
+    """(dy, x) -> dweight, NCHW and OIHW or NHWC and HWIO."""
 
 def conv2d_backprop_input(dy: Any, weight: Any, input_size: Dim | Sequence[Dim], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1) -> Any:
     """(dy, weight) -> dx."""

@@ -307,7 +307,8 @@ SAMPLES: Mapping[str, Sequence[Sample]] = {
         sample("*[2, 6, 3, 7]", "*[6, 2, 3, 2]", input_size=(2, 4, 7, 6), pad=(1, 1, 2, 1), **{**WINDOW, "dilation": (2, 2)})
     ],
     "Conv2DBackpropFilter": [
-        sample("*[2, 6, 3, 7]", "*[2, 4, 7, 6]", filter_size=(6, 2, 3, 2), pad=(1, 1, 2, 1), **{**WINDOW, "dilation": (2, 2)})
+        sample("*[2, 6, 3, 7]", "*[2, 4, 7, 6]", filter_size=(6, 2, 3, 2), pad=(1, 1, 2, 1), **{**WINDOW, "dilation": (2, 2)}),
+        sample("*[2, 4, 6, 5]", "*[2, 4, 6, 3]", filter_size=(3, 3, 3, 5), pad=(1, 1, 1, 1), format="NHWC"),
     ],
     "MaxPool": [sample("*[N, 2, 7, 7]", kernel_size=(3, 2), stride=(2, 3), pad=(1, 1, 0, 1), ceil_mode=True)],
     "AvgPool": [

@@ -1,6 +1,7 @@
 """The gradients of the convolution. Layout NCHW, attributes as ``Conv2D``; a CPU may have kernels of them with channels last.
 
-``input_size`` and ``filter_size`` say the shape of the gradient, which the stride does not leave in the operands.
+``input_size`` and ``filter_size`` say the shape of the gradient, which the stride does not leave in the operands. That of the
+weights is known with channels last too: HWIO, of images in NHWC.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from graphkernel.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.attributes import dims
 from kernelgen.tensor.operators.families import Array, declare, rounded
-from kernelgen.tensor.operators.nn import CONV2D, CONV_ATTRIBUTES
+from kernelgen.tensor.operators.nn import CONV2D, CONV_ATTRIBUTES, FORMAT, is_nhwc
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating, shape_text
 from kernelgen.tensor.types import Attrs, Shape, TensorType
 
@@ -69,7 +70,12 @@ def _scattered(dy: Array, weight: Array, size: tuple[int, ...], attrs: Attrs) ->
 def _filter_gradient(dy: Array, x: Array, *, attrs: Attrs) -> Array:
     """Each kernel position correlates dy with what the windows read there."""
     size = tuple(int(str(extent)) for extent in _size(attrs, "filter_size"))
-    return rounded(lambda wide_dy, wide_x: _correlated(wide_dy, wide_x, size, attrs))(dy, x)
+    if not is_nhwc(attrs):
+        return rounded(lambda wide_dy, wide_x: _correlated(wide_dy, wide_x, size, attrs))(dy, x)
+    planes = (np.moveaxis(image, -1, 1) for image in (dy, x))
+    height, width, inner, out = size
+    turned = attrs.without("format").with_(filter_size=(out, inner, height, width))
+    return np.transpose(_filter_gradient(*planes, attrs=turned), (2, 3, 1, 0))
 
 
 def _correlated(dy: Array, x: Array, size: tuple[int, ...], attrs: Attrs) -> Array:
@@ -110,6 +116,6 @@ CONV2D_BACKPROP_FILTER = declare(
     2,
     _filter_type,
     _filter_gradient,
-    attributes=(*CONV_ATTRIBUTES, dims("filter_size")),
-    doc="(dy, x) -> dweight.",
+    attributes=(*CONV_ATTRIBUTES, dims("filter_size"), FORMAT),
+    doc="(dy, x) -> dweight, NCHW and OIHW or NHWC and HWIO.",
 )

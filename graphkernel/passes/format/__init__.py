@@ -2,6 +2,6 @@
 has, and what convolutions read.
 
 Reading order: format_kinds, format_regions, minimum_cut, format_cut, transform_op_optimizer; layouts, lines_as_images,
-padded_windows, transposed_phases, convolutions_last, channels_last, image_regions, to_nhwc_format;
-winograd; turned_factors (of products).
+padded_windows, transposed_phases, tiles, convolutions_last, channels_last, image_regions, to_nhwc_format;
+gradient_by_tiles, winograd; turned_factors (of products).
 """

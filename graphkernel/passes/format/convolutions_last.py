@@ -2,11 +2,12 @@
 
     dx = Conv2DBackpropInput(dy, w)      ==>    dx' = Conv2D(dy', w turned round)
                                          ==>    dx' = phases of Conv2D(dy', parts of w)    with strides, and constants w
-    dw = Conv2DBackpropFilter(dy, x)     ==>    dw' = MatMul(patches of x, dy')        where patches are few
+    dw = Conv2DBackpropFilter(dy, x)     ==>    dw' = Conv2DBackpropFilter(dy', x')    where tiles are fewer multiplications
+                                         ==>    dw' = MatMul(patches of x, dy')        where patches are few
                                          ==>    dw' = Conv2D(x'', dy'')        channels take the place of images, in x'' and dw'
 
 Weights that are no constants are put into their order at every call: they are small beside images. Their gradients leave in the
-order that weights have.
+order that weights have. What is said to go by tiles waits for the pass winograd, which has those of the convolution itself.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from math import prod
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.cluster.convolution_cost import Windows, windows_of
+from graphkernel.cluster.convolution_cost import Windows, gradient_cost, windows_of
 from graphkernel.ops import Tensor
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from graphkernel.passes.format.layouts import FLOAT, Form
+from graphkernel.passes.format.tiles import PLACES, RESULTS, WINDOW
 from graphkernel.passes.format.transposed_phases import has_phases, of_phases
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Operator
@@ -139,6 +141,10 @@ def _by_input(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Valu
 def _by_filter(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
     dy, x = (Tensor(value, builder) for value in args)
     size = node.attrs.dims("filter_size")
+    if is_by_tiles(node):
+        attrs = node.attrs.with_(format=NHWC, filter_size=(*size[2:], size[1], size[0]), **{OWN_KERNEL: True})
+        by_tiles = builder.node(CONV2D_BACKPROP_FILTER, tuple(args), attrs, node.name).out
+        return (builder.emit(TRANSPOSE, by_tiles, perm=(3, 2, 0, 1)),)
     if windows_of(node) is Windows.POINTS:
         rows, images = (ops.reshape(each, (_count(each.shape[:-1]), each.shape[-1])) for each in (dy, x))
         return (ops.reshape(ops.matmul(rows, images, True, False), size).value,)
@@ -150,6 +156,20 @@ def _by_filter(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Val
     channels, places = ops.transpose(x, (3, 1, 2, 0)), ops.transpose(dy, (1, 2, 0, 3))
     found = Tensor(_convolution(channels.value, places.value, attrs, builder, node.name), builder)
     return (ops.transpose(found[:, : size[2], : size[3], :], (3, 0, 1, 2)).value,)
+
+
+def is_by_tiles(node: Node) -> bool:
+    """Whether the gradient of windows, a ``node`` in NCHW of known shapes, is computed from tiles of 4 x 4 pixels.
+
+    Its windows are of 3 x 3 pixels side by side, its rows and columns even, and a model of both ways says so.
+    """
+    size, sides = node.attrs.dims("filter_size"), [int(str(side)) for side in node.args[0].type.shape[2:]]
+    steps = {*node.attrs.ints("stride", (1, 1)), *node.attrs.ints("dilation", (1, 1)), node.attrs.int("group", 1)}
+    if size[2:] != (WINDOW, WINDOW) or steps != {1} or any(side % RESULTS for side in sides):
+        return False
+    tiles = PLACES * _count((node.args[0].type.shape[0], *sides)) // RESULTS**2
+    fits = tiles * max(int(str(dim)) for dim in size[:2]) * FLOAT.itemsize <= MOST_PATCHES
+    return fits and gradient_cost(node).by_tiles
 
 
 def _of_patches(dy: Tensor, x: Tensor, size: Shape, attrs: Attrs) -> Tensor:

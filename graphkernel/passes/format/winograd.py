@@ -6,9 +6,11 @@ Before and after::
                                                    m = Fused(v, u) { BatchMatMul(v, u) }    u: f32[16, C, O], from w
                                                    y = Fused(m) { relu(tiles of 2 x 2 pixels, transformed back) }
 
-Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (CVPR 2016): ``A' ((G w G') * (B' x B)) A`` for each tile of
-2 x 2 results, where ``B`` and ``A`` hold no numbers but 0, 1 and -1. Whatever else the kernel does stays where it is.
-``u = G w G'`` is computed once where the windows are a constant, by a kernel in each run where they are learnt.
+    dw = Conv2DBackpropFilter(dy, x)         ==>   :mod:`graphkernel.passes.format.gradient_by_tiles`, from the same v
+
+``A' ((G w G') * (B' x B)) A`` for each tile of 2 x 2 results (:mod:`graphkernel.passes.format.tiles`). Whatever else the kernel
+does stays where it is. ``u = G w G'`` is computed once where the windows are a constant, by a kernel in each run where they are
+learnt. All that reads the same image by tiles reads one ``v``, also when its gradient is asked for much later.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -23,32 +26,43 @@ from graphkernel.cluster.convolution_cost import Ways, tiles_cost
 from graphkernel.cluster.fuse_nodes import call_of, with_unique_labels
 from graphkernel.cluster.naming import called
 from graphkernel.cluster.own_products import is_own
+from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.convolutions_last import PLAIN_PRODUCT
+from graphkernel.passes.format.gradient_by_tiles import gradient_by_tiles
+from graphkernel.passes.format.tiles import (
+    FLOAT,
+    PLACES,
+    RESULT_ROWS,
+    RESULTS,
+    SIDE,
+    WEIGHT_ROWS,
+    WINDOW,
+    Tiling,
+    extents,
+    stacked,
+    transformed,
+)
 from kernelgen.tensor.graph import Builder, Graph, Node, Value
-from kernelgen.tensor.operators.elemwise import ADD, MUL, SUB
+from kernelgen.tensor.operators.elemwise import MUL
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
-from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import RESHAPE
-from kernelgen.tensor.types import Attrs, Dim, TensorType, dtype
-
-SIDE, RESULTS, WINDOW = 4, 2, 3
-"""Of a tile, of what becomes of it, and of a window."""
-
-IMAGE_ROWS = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))
-WEIGHT_ROWS = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.0))
-RESULT_ROWS = ((1, 1, 1, 0), (0, 1, -1, -1))
-"""``B'``, ``G`` and ``A'``: what a tile, a window and products are multiplied by on the left, and transposed on the right."""
+from kernelgen.tensor.operators.type_rules import OWN_KERNEL
+from kernelgen.tensor.types import Attrs, TensorType
 
 PIECE = 4096
 """Windows that are transformed at a time: with what becomes of them 800 KB in float64."""
 
-FLOAT = dtype("float32")
-Grid = list[list[Value]]
-Tiles = dict[tuple[TensorType, TensorType, tuple[int, ...]], Graph]
-"""The body that gives tiles, for images of one type, results of one type and a padding."""
+MOST_HELD = 16 << 20
+"""Bytes of tiles that are kept for all that reads them; larger ones are cut again, so that a network's training does not hold
+four times the bytes of each image until its gradient comes."""
+
+Bodies = dict[Tiling, Graph]
+"""What cuts images in tiles."""
+Cut = dict[tuple[Value, Tiling], Value]
+"""The tiles of an image."""
 Joins = dict[tuple[TensorType, TensorType, str], tuple[Value, Value]]
 """A parameter for products of one type under one label, and what they become for results of one type."""
 
@@ -57,24 +71,47 @@ Joins = dict[tuple[TensorType, TensorType, str], tuple[Value, Value]]
 class _Known:
     """What was made for one convolution and serves each that is like it: nodes never change, so kernels share them."""
 
-    tiles: Tiles = field(default_factory=Tiles)
+    bodies: Bodies = field(default_factory=Bodies)
+    cut: Cut = field(default_factory=Cut)
     joins: Joins = field(default_factory=Joins)
+
+    def tiles(self, image: Value, tiling: Tiling, name: str) -> Value:
+        """[16, T, C]: the tiles of an image for what has this ``name``, by a kernel of its own where there is none yet."""
+        body = self.bodies.get(tiling) or self.bodies.setdefault(tiling, _cutting(image, tiling))
+        found = self.cut.get((image, tiling))
+        if found is None or _bytes(found) > MOST_HELD:
+            found = self.cut[image, tiling] = call_of(called(body, f"{name}_tiles"), (image,)).out
+        return found
 
 
 @graph_pass
 def winograd(graph: Graph, context: Context) -> Graph:
-    """Takes convolutions of ours out of their kernels where a model of both says that their tiles take no longer."""
+    """Takes convolutions of ours out of their kernels where a model of both says that their tiles take no longer.
+
+    Gradients of windows with channels last were chosen by such a model before, and stand alone.
+    """
     chosen = {node: found for node in graph.operators if (found := _convolutions(node))}
-    if not chosen:
+    gradients = {
+        node for node in graph.operators if node.op is CONV2D_BACKPROP_FILTER and node.attrs.bool(OWN_KERNEL, False)
+    }
+    if not chosen and not gradients:
         return graph
     known = _Known()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        if node in gradients:
+            return (_gradient(node, args, known),)
         for convolution in chosen[node]:
             context.log.add(winograd.name, "by-tiles", convolution.name, message=str(_cost(node, convolution)))
         return _without(node, args, chosen[node], known)
 
-    return with_unique_labels(graph.rebuild(rewrite, chosen))
+    return with_unique_labels(graph.rebuild(rewrite, {*chosen, *gradients}))
+
+
+def _gradient(node: Node, args: tuple[Value, ...], known: _Known) -> Value:
+    dy, image = args
+    tiles = known.tiles(image, Tiling.of(image, dy, node.attrs.ints("pad", (0, 0, 0, 0))), node.name)
+    return gradient_by_tiles(node, tiles, dy)
 
 
 def _convolutions(kernel: Node) -> tuple[Node, ...]:
@@ -119,7 +156,7 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
     operands: list[Value] = []
     for number, node in enumerate(convolutions):
         image, weights = (given[arg] for arg in node.args)
-        operands.append(_products(image, weights, node, known.tiles))
+        operands.append(_products(image, weights, node, known))
         parameter, joined[node] = _joined(operands[-1].type, node, f"tiles{number}", known.joins)
         parameters.append(parameter)
 
@@ -132,27 +169,37 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
     return call_of(with_unique_labels(made), (*args, *operands)).outs
 
 
-def _products(image: Value, weights: Value, node: Node, known: Tiles) -> Value:
+def _products(image: Value, weights: Value, node: Node, known: _Known) -> Value:
     """[16, N, H / 2, W / 2, O]: the products of all tiles with the transformed windows, place by place in a tile."""
-    kind = image.type, node.out.type, node.attrs.ints("pad", (0, 0, 0, 0))
-    if kind not in known:
-        known[kind] = _tiles_of(image, node)
-    tiles = call_of(called(known[kind], f"{node.name}_tiles"), (image,)).out
+    tiling = Tiling.of(image, node.out, node.attrs.ints("pad", (0, 0, 0, 0)))
+    tiles = known.tiles(image, tiling, node.name)
     builder = Builder()
     operands = (tiles, _known_factors(weights, builder) if weights.is_known else _learnt_factors(weights, node))
     given = tuple(
         builder.parameter(name, value.type) for name, value in zip(("tiles", "factors"), operands, strict=True)
     )
     found = builder.emit(BATCH_MATMUL, *given, name=node.name, **PLAIN_PRODUCT)
-    count, (rows, columns, channels) = _extents(node.out)
-    shape = (SIDE * SIDE, count, rows // RESULTS, columns // RESULTS, channels)
+    count, (*_, channels) = extents(node.out)
+    shape = (PLACES, count, *tiling.across, channels)
     body = Graph(f"{node.name}_products", given, (builder.emit(RESHAPE, found, shape=shape),))
     return call_of(with_unique_labels(body), operands).out
 
 
+def _cutting(image: Value, tiling: Tiling) -> Graph:
+    """The body that gives the tiles of such images."""
+    builder = Builder()
+    whole = builder.parameter("image", image.type)
+    return with_unique_labels(Graph("tiles", (whole,), (tiling.emit(whole, builder),)))
+
+
+def _bytes(value: Value) -> int:
+    """Of a number of images that is not known, of one."""
+    return value.type.dtype.itemsize * prod(dim for dim in value.type.shape if isinstance(dim, int))
+
+
 def _known_factors(weights: Value, builder: Builder) -> Value:
     """``G w G'`` of windows that are a constant."""
-    return builder.derived(_factors, weights, of=TensorType((SIDE * SIDE, *weights.type.shape[2:]), FLOAT))
+    return builder.derived(_factors, weights, of=TensorType((PLACES, *weights.type.shape[2:]), FLOAT))
 
 
 def _learnt_factors(weights: Value, node: Node) -> Value:
@@ -169,12 +216,12 @@ def _learnt_factors(weights: Value, node: Node) -> Value:
         for row in range(WINDOW)
     ]
     signs, sizes = np.sign(WEIGHT_ROWS).astype(int).tolist(), np.abs(WEIGHT_ROWS).max(1)
-    lines = zip(_transformed(grid, signs, builder), np.outer(sizes, sizes).astype(np.float32), strict=True)
+    lines = zip(transformed(grid, signs, builder), np.outer(sizes, sizes).astype(np.float32), strict=True)
     places = [
         part if size == 1 else builder.emit(MUL, part, builder.constant(size))
         for line, own in lines for part, size in zip(line, own, strict=True)
     ]  # fmt: skip
-    body = Graph(f"{node.name}_factors", (windows,), (_stacked(places, builder),))
+    body = Graph(f"{node.name}_factors", (windows,), (stacked(places, builder),))
     return call_of(with_unique_labels(body), (weights,)).out
 
 
@@ -182,54 +229,11 @@ def _factors(windows: np.ndarray) -> np.ndarray:
     """``G w G'`` of windows [3, 3, C, O], as [16, C, O] in float32; computed in float64, in pieces that stay in a cache."""
     every, left = windows.reshape(WINDOW * WINDOW, -1), np.array(WEIGHT_ROWS)
     both = np.kron(left, left)
-    found = np.empty((SIDE * SIDE, every.shape[1]), np.float32)
+    found = np.empty((PLACES, every.shape[1]), np.float32)
     for start in range(0, every.shape[1], PIECE):
         found[:, start : start + PIECE] = both @ every[:, start : start + PIECE].astype(np.float64)
     found.setflags(write=False)
     return found.reshape(-1, *windows.shape[2:])
-
-
-def _tiles_of(image: Value, node: Node) -> Graph:
-    """The body that gives the transformed tiles of an image like this, for convolutions like the ``node``."""
-    builder = Builder()
-    whole = builder.parameter("image", image.type)
-    return with_unique_labels(Graph("tiles", (whole,), (_tiles(whole, node, builder),)))
-
-
-def _extents(value: Value) -> tuple[Dim, tuple[int, ...]]:
-    """The number of images, and the other dims, which are known."""
-    count, *others = value.type.shape
-    return count, tuple(dim for dim in others if isinstance(dim, int))
-
-
-def _tiles(image: Value, node: Node, builder: Builder) -> Value:
-    """[16, T, C]: the tiles of an image, which overlap by two pixels, transformed."""
-    (count, (height, width, channels)), (_, (rows, columns, _)) = _extents(image), _extents(node.out)
-    top, _, left, _ = node.attrs.ints("pad", (0, 0, 0, 0))
-    tail = (0, rows + WINDOW - 1 - height - top, columns + WINDOW - 1 - width - left, 0)
-    padded = builder.emit(PAD_AKG, image, head=(0, top, left, 0), tail=tail, pad_val=0.0)
-    pixels = [
-        [_every_other(padded, row, column, (rows, columns), builder) for column in range(SIDE)] for row in range(SIDE)
-    ]
-    places = [part for line in _transformed(pixels, IMAGE_ROWS, builder) for part in line]
-    return builder.emit(
-        RESHAPE,
-        _stacked(places, builder),
-        shape=(SIDE * SIDE, count * (rows // RESULTS) * (columns // RESULTS), channels),
-    )
-
-
-def _stacked(places: Sequence[Value], builder: Builder) -> Value:
-    """Values of one shape beside each other along a new first dim."""
-    own = [builder.emit(RESHAPE, place, shape=(1, *place.type.shape)) for place in places]
-    return builder.emit(CONCAT, *own, axis=0)
-
-
-def _every_other(image: Value, row: int, column: int, sides: tuple[int, int], builder: Builder) -> Value:
-    """The pixel at one place of all tiles."""
-    count, (*_, channels) = _extents(image)
-    end = (count, row + sides[0] - 1, column + sides[1] - 1, channels)
-    return builder.emit(STRIDED_SLICE, image, begin=(0, row, column, 0), end=end, strides=(1, RESULTS, RESULTS, 1))
 
 
 def _joined(products: TensorType, node: Node, label: str, known: Joins) -> tuple[Value, Value]:
@@ -245,30 +249,11 @@ def _joined(products: TensorType, node: Node, label: str, known: Joins) -> tuple
 def _join(products: Value, node: Node) -> Value:
     """The result of convolutions like the ``node`` from the products of their tiles."""
     builder = Builder()
-    count, (rows, columns, channels) = _extents(node.out)
-    parts = builder.node(SPLIT, (products,), Attrs.of(axis=0, size_splits=(1,) * (SIDE * SIDE))).outs
+    count, (rows, columns, channels) = extents(node.out)
+    parts = builder.node(SPLIT, (products,), Attrs.of(axis=0, size_splits=(1,) * PLACES)).outs
     grid = [list(parts[SIDE * row : SIDE * (row + 1)]) for row in range(SIDE)]
     shape = (count, rows // RESULTS, 1, columns // RESULTS, 1, channels)
     lines: list[Value] = []
-    for line in _transformed(grid, RESULT_ROWS, builder):
+    for line in transformed(grid, RESULT_ROWS, builder):
         lines.append(builder.emit(CONCAT, *(builder.emit(RESHAPE, part, shape=shape) for part in line), axis=4))
     return builder.emit(RESHAPE, builder.emit(CONCAT, *lines, axis=2), shape=node.out.type.shape)
-
-
-def _transformed(grid: Grid, rows: Sequence[Sequence[int]], builder: Builder) -> Grid:
-    """``M grid M'`` for a matrix of 0, 1 and -1."""
-    down = [
-        [_sum(factors, [line[column] for line in grid], builder) for column in range(len(grid[0]))] for factors in rows
-    ]
-    return [[_sum(factors, line, builder) for factors in rows] for line in down]
-
-
-def _sum(factors: Sequence[int], values: Sequence[Value], builder: Builder) -> Value:
-    """What is added first, then what is taken away."""
-    added = [value for factor, value in zip(factors, values, strict=True) if factor > 0]
-    total, *others = added
-    for value in others:
-        total = builder.emit(ADD, total, value)
-    for factor, value in zip(factors, values, strict=True):
-        total = builder.emit(SUB, total, value) if factor < 0 else total
-    return total

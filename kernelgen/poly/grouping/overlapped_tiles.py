@@ -108,7 +108,8 @@ def fit_tiles(scop: Scop, fitting: Fitting) -> Scop:
 class _Chain:
     """The statements that run over rows of what others of them give, the name of each one's rows, and which dim they are.
 
-    ``readers`` are the statements that read a buffer, with their accesses. Products are no part of it: they share no loops.
+    ``readers`` are the statements that read a buffer, with their accesses. Products are no part of it, since they share no
+    loops: what they read leaves it.
     """
 
     scop: Scop
@@ -121,7 +122,7 @@ class _Chain:
         """The chain of a scop; without statements where nobody reads shifted rows."""
         found: dict[str, list[tuple[Statement, Access]]] = {}
         for statement in scop.statements:
-            for read in () if is_product(statement) else statement.reads:
+            for read in statement.reads:
                 found.setdefault(read.buffer.name, []).append((statement, read))
         readers = {name: tuple(reads) for name, reads in found.items()}
         rows: dict[str, str] = {}
@@ -338,7 +339,8 @@ def _shifted_row(statement: Statement, readers: Mapping[str, tuple[tuple[Stateme
     """The iterator along the first dim of a result that somebody reads at another place than its own."""
     for write in statement.writes:
         for dim, index in enumerate(write.index):
-            reads = (read for reader, read in readers.get(write.buffer.name, ()) if reader is not statement)
+            found = readers.get(write.buffer.name, ())
+            reads = (read for reader, read in found if reader is not statement and not is_product(reader))
             if isinstance(index, Var) and any(not isinstance(read.index[dim], Var) for read in reads):
                 return index.name
     return None

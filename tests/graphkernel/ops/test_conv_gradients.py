@@ -30,6 +30,19 @@ def test_adjoint_identities(window: dict[str, Any]) -> None:
     np.testing.assert_allclose(np.vdot(weight, dweight), np.vdot(y, dy))
 
 
+@pytest.mark.parametrize("window", WINDOWS)
+def test_channels_last_are_the_same_numbers(window: dict[str, Any]) -> None:
+    generator = np.random.default_rng(0)
+    group = int(str(window.get("group", 1)))
+    x, shape = generator.standard_normal((2, 4, 9, 8)), (6, 4 // group, 3, 2)
+    dy = generator.standard_normal(ops.conv2d(x, np.ones(shape), **window).shape)
+    expected = ops.conv2d_backprop_filter(dy, x, filter_size=shape, **window)
+    last = tuple(np.ascontiguousarray(np.moveaxis(image, 1, -1)) for image in (dy, x))
+    size = (3, 2, 4 // group, 6)
+    found = ops.conv2d_backprop_filter(*last, filter_size=size, **window, format="NHWC")
+    np.testing.assert_array_equal(np.transpose(found, (3, 2, 0, 1)), expected)
+
+
 def test_a_size_that_does_not_fit_is_refused() -> None:
     dy, weight = np.ones((1, 2, 3, 3)), np.ones((2, 1, 3, 3))
     with pytest.raises(TypeRuleError, match="the convolution gives"):

@@ -10,9 +10,11 @@ import pytest
 import graphkernel
 from graphkernel import ops
 from graphkernel.cluster import convolution_cost
-from graphkernel.cluster.convolution_cost import Windows, tiles_cost
+from graphkernel.cluster.convolution_cost import Windows, gradient_cost, tiles_cost
 from graphkernel.ops import Tensor
-from graphkernel.passes.format.winograd import IMAGE_ROWS, RESULT_ROWS, RESULTS, SIDE, WEIGHT_ROWS, WINDOW
+from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER
+from graphkernel.passes.format import winograd
+from graphkernel.passes.format.tiles import IMAGE_ROWS, RESULT_ROWS, RESULTS, SIDE, WEIGHT_ROWS, WINDOW
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.types import TensorType, dtype
@@ -169,3 +171,83 @@ def test_other_convolutions_stay_as_they_are(network: Network) -> None:
     optimized = graphkernel.optimize(graph)
     bodies = [node.body for node in optimized.operators if node.body is not None]
     assert any(node.op is CONV2D for body in bodies for node in body.operators)
+
+
+def trained(shape: tuple[int, ...], results: int, pad: int) -> Graph:
+    """The sum of a convolution's results times what is given, by its weights."""
+
+    def loss(w: Tensor, x: Tensor, dy: Tensor) -> Tensor:
+        return ops.reduce_sum(ops.conv2d(x, w, pad=(pad,) * 4) * dy)
+
+    sides = [side + 2 * pad - WINDOW + 1 for side in shape[2:]]
+    shapes = (results, shape[1], WINDOW, WINDOW), shape, (shape[0], results, *sides)
+    return graphkernel.trace(graphkernel.value_and_grad(loss), *[graphkernel.spec(each, "float32") for each in shapes])
+
+
+def cuts(graph: Graph) -> int:
+    """How many kernels cut an image in tiles."""
+    bodies = [node.body for node in graphkernel.optimize(graph).operators if node.body is not None]
+    return sum(body.name.endswith("tiles") or "PadAkg_StridedSlice" in body.name for body in bodies)
+
+
+def exact_gradient(image: np.ndarray, dy: np.ndarray, pad: int) -> np.ndarray:
+    padded = np.pad(image.astype(np.float64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    rows, columns = dy.shape[2:]
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (rows, columns), (2, 3))
+    return np.einsum("ncrshw,nohw->ocrs", seen, dy.astype(np.float64))
+
+
+def bound_of_gradient(image: np.ndarray, dy: np.ndarray, pad: int) -> np.ndarray:
+    """Each term passes two sums of two on either side, one over all tiles, two sums of three."""
+    left, right, back = (np.abs(np.array(rows, np.float64)) for rows in (IMAGE_ROWS, WEIGHT_ROWS, RESULT_ROWS))
+    padded = np.pad(np.abs(image.astype(np.float64)), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    tiles = np.einsum("ar,nchwrs,bs->nchwab", left, windows(padded, SIDE, RESULTS), left)
+    spread = np.einsum("pa,nohwpq,qb->nohwab", back, windows(np.abs(dy.astype(np.float64)), RESULTS, RESULTS), back)
+    steps = (2 + 2 + tiles[:, 0, ..., 0, 0].size + 4) * ROUNDING
+    places = np.einsum("nchwab,nohwab->ocab", tiles, spread)
+    return steps / (1 - steps) * np.einsum("ar,ocab,bs->ocrs", right, places, right)
+
+
+@SIZES
+def test_gradients_of_windows_are_within_the_bound_of_their_roundings(
+    shape: tuple[int, ...], results: int, pad: int
+) -> None:
+    graph = trained(shape, results, pad)
+    image, weights = drawn(0, *shape), drawn(1, results, shape[1], WINDOW, WINDOW)
+    dy = drawn(2, *(int(str(extent)) for extent in graph.inputs[2].type.shape))
+    exe = graphkernel.compile(graph)
+    assert exe.report.host == ()
+    found = np.asarray(exe(weights, image, dy)[1], np.float64)
+    assert (np.abs(found - exact_gradient(image, dy, pad)) <= bound_of_gradient(image, dy, pad)).all()
+
+
+def test_a_gradient_reads_the_tiles_of_its_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = trained((2, 8, 6, 8), 16, 1)
+    assert tiles_of(graph) == 1
+    assert cuts(graph) == 1
+    monkeypatch.setattr(winograd, "MOST_HELD", 0)
+    assert cuts(graph) == 2
+
+
+def test_two_convolutions_of_an_image_read_the_same_tiles() -> None:
+    assert cuts(graphkernel.trace(_twice, graphkernel.spec((2, 8, 6, 8), "float32"))) == 1
+
+
+@pytest.mark.parametrize(("shape", "pad"), [((2, 8, 7, 8), 1), ((2, 8, 6, 9), 1)], ids=["rows", "columns"])
+def test_gradients_of_an_odd_number_of_pixels_are_products_of_patches(shape: tuple[int, ...], pad: int) -> None:
+    graph = trained(shape, 16, pad)
+    assert (tiles_of(graph), cuts(graph)) == (0, 0)
+    assert graphkernel.compile(graph).report.host == ()
+
+
+@pytest.mark.parametrize(("side", "channels", "by_tiles"), [(2, 64, False), (28, 64, True), (56, 3, False)])
+def test_tiles_pay_for_gradients_of_many_pixels_and_channels(side: int, channels: int, by_tiles: bool) -> None:
+    builder, of = Builder(), dtype("float32")
+    dy = builder.parameter("dy", TensorType((1, 64, side, side), of))
+    image = builder.parameter("image", TensorType((1, channels, side, side), of))
+    size = (64, channels, WINDOW, WINDOW)
+    node = builder.emit(CONV2D_BACKPROP_FILTER, dy, image, filter_size=size, pad=(1, 1, 1, 1)).node
+    with pytest.MonkeyPatch.context() as costs:
+        for name, cost in COSTS.items():
+            costs.setattr(convolution_cost, name, cost)
+        assert gradient_cost(node).by_tiles is by_tiles

@@ -82,6 +82,13 @@ class Picture:
         self.values[made.name] = value
         return made
 
+    def square(self, x: Tensor) -> Tensor:
+        """``x`` times its transpose."""
+        value = self.values[x.name] @ self.values[x.name].T
+        made = self.writer.op("MatMul", x, x, shape=value.shape, transpose_a=False, transpose_b=True)
+        self.values[made.name] = value
+        return made
+
     def row_sums(self, x: Tensor) -> Tensor:
         value = self.values[x.name].sum(0)
         made = self.writer.op("ReduceSum", x, shape=value.shape, axis=(0,))
@@ -190,6 +197,19 @@ def test_a_tile_behind_the_last_row_computes_nothing() -> None:
     x = picture.input(43, 21)
     first = picture.stencil(x, CROSS)
     agrees(picture, picture.desc(x, first, picture.stencil(first, CROSS)))
+
+
+@pytest.mark.parametrize("is_result", [True, False], ids=["beside a stencil", "alone"])
+def test_what_a_product_reads_too_leaves_the_tiles(is_result: bool) -> None:
+    """A product shares no loop with stencils: rows that it reads are stored once, like a result."""
+    picture = Picture()
+    x = picture.input(43, 21)
+    first = picture.stencil(x, CROSS)
+    second = picture.stencil(first, CROSS)
+    of = first if is_result else second
+    product = picture.square(of)
+    results = (second, product) if is_result else (product,)
+    agrees(picture, picture.desc(x, *results))
 
 
 def test_rows_of_a_pyramid_are_counted_at_each_level() -> None:
