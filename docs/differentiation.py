@@ -42,7 +42,7 @@ assert losses[-1] < losses[0]
 
 `python -m examples.training_step` trains a classifier with a layer norm and momentum: its 26 operators become 9 kernels
 on the CPU, and its losses over 20 steps are torch's. BERT and a bottleneck of ResNet are trained in
-`examples/networks`, and counted in [networks](networks.md).
+`examples/networks`, counted in [networks](networks.md) and timed beside torch in [training](training.md).
 
 * `argnums` says by which arguments; one may be a tuple, list or dict of tensors, and its gradient has the same structure.
 * The result must be one scalar float. Of a tensor `y` with cotangent `dy` (the gradient of the loss by `y`) take

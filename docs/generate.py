@@ -28,6 +28,7 @@ from docs.onnx import onnx
 from docs.rooms import rooms
 from docs.stencils import stencils
 from docs.stubs import stub
+from docs.training import training
 from docs.v100 import shares
 from docs.warm_starts import warm_starts
 from graphkernel.cluster.ops_lists import CLUSTER_OPS
@@ -74,6 +75,7 @@ def pages() -> Mapping[str, str]:
         **models(),
         **network_races(),
         **warm_starts(),
+        **training(),
         **stencils(),
         "README.md": with_figures("README.md", in_short(json.loads(RESULTS.read_text())) + networks_in_short()),
         "docs/figures.md": with_figures("docs/figures.md", figures(json.loads(RESULTS.read_text()))),
