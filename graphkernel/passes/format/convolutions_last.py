@@ -141,10 +141,6 @@ def _by_input(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Valu
 def _by_filter(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
     dy, x = (Tensor(value, builder) for value in args)
     size = node.attrs.dims("filter_size")
-    if is_by_tiles(node):
-        attrs = node.attrs.with_(format=NHWC, filter_size=(*size[2:], size[1], size[0]), **{OWN_KERNEL: True})
-        by_tiles = builder.node(CONV2D_BACKPROP_FILTER, tuple(args), attrs, node.name).out
-        return (builder.emit(TRANSPOSE, by_tiles, perm=(3, 2, 0, 1)),)
     if windows_of(node) is Windows.POINTS:
         rows, images = (ops.reshape(each, (_count(each.shape[:-1]), each.shape[-1])) for each in (dy, x))
         return (ops.reshape(ops.matmul(rows, images, True, False), size).value,)
@@ -158,8 +154,17 @@ def _by_filter(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Val
     return (ops.transpose(found[:, : size[2], : size[3], :], (3, 0, 1, 2)).value,)
 
 
+def filter_by_tiles(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    """The form of a gradient of windows, a ``node`` that :func:`is_by_tiles`, as the pass winograd takes it, by a ``builder``;
+    ``args`` are dy and the image in NHWC."""
+    count, channels, *window = node.attrs.dims("filter_size")
+    attrs = node.attrs.with_(format=NHWC, filter_size=(*window, channels, count), **{OWN_KERNEL: True})
+    found = builder.node(CONV2D_BACKPROP_FILTER, tuple(args), attrs, node.name).out
+    return (builder.emit(TRANSPOSE, found, perm=(3, 2, 0, 1)),)
+
+
 def is_by_tiles(node: Node) -> bool:
-    """Whether the gradient of windows, a ``node`` in NCHW of known shapes, is computed from tiles of 4 x 4 pixels.
+    """Whether the gradient of windows, a ``node`` in NCHW of known shapes, takes no longer from tiles of 4 x 4 pixels.
 
     Its windows are of 3 x 3 pixels side by side, its rows and columns even, and a model of both ways says so.
     """

@@ -22,9 +22,11 @@ from dataclasses import dataclass, field
 
 from graphkernel.cluster.convolution_cost import region_cost
 from graphkernel.cluster.fuse_nodes import with_unique_labels
+from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.channels_last import exit_of, images_in, images_out
+from graphkernel.passes.format.convolutions_last import filter_by_tiles, is_by_tiles
 from graphkernel.passes.format.image_regions import ImageRegion, image_regions
 from graphkernel.passes.format.layouts import IMAGE, Form, inverse, is_image, moved, order
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
@@ -46,7 +48,14 @@ def to_nhwc_format(graph: Graph, context: Context) -> Graph:
         chosen |= region.forms if cost.is_own else {}
     if not chosen:
         return graph
-    return with_unique_labels(graph.rebuild(_Rewriter(chosen, _read_as_before(graph, chosen)).rewrite))
+    forms = {node: _by_tiles(node, context.options) or form for node, form in chosen.items()}
+    return with_unique_labels(graph.rebuild(_Rewriter(forms, _read_as_before(graph, forms)).rewrite))
+
+
+def _by_tiles(node: Node, options: Options) -> Form | None:
+    """The form of gradients that the pass winograd computes, where nobody switched it off."""
+    is_off = {"winograd", "build.winograd"} & set(options.disable_pass)
+    return filter_by_tiles if node.op is CONV2D_BACKPROP_FILTER and not is_off and is_by_tiles(node) else None
 
 
 def _figures(region: ImageRegion) -> str:

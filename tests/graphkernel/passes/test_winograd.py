@@ -229,6 +229,11 @@ def test_a_gradient_reads_the_tiles_of_its_convolution(monkeypatch: pytest.Monke
     assert cuts(graph) == 2
 
 
+def test_without_the_pass_gradients_are_products_of_patches() -> None:
+    graph = trained((2, 8, 6, 8), 16, 1)
+    assert graphkernel.compile(graph, flags="--disable_pass=winograd").report.host == ()
+
+
 def test_two_convolutions_of_an_image_read_the_same_tiles() -> None:
     assert cuts(graphkernel.trace(_twice, graphkernel.spec((2, 8, 6, 8), "float32"))) == 1
 
