@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from graphkernel.cluster.own_products import prepared_operands
-from graphkernel.handoff import PLAN, KernelDesc, key_of, planned, to_desc, untold_symbols
+from graphkernel.handoff import PLAN, KernelDesc, key_of, planned, to_desc, untold_symbols, with_plain_sizes
 from graphkernel.report.entries import FORESEEN, fallback, kernel_entry
 from graphkernel.report.report import Fallback, KernelEntry
 from graphkernel.runtime.cuda.device import Refusals
@@ -50,7 +50,6 @@ class _Wanted:
 
     desc: KernelDesc
     constants: tuple[int, ...]
-    untold: tuple[str, ...]
     calls: list[Node] = field(default_factory=list[Node])
 
 
@@ -82,7 +81,7 @@ def build_kernels(graph: Graph, target: str, compiler: Compiler | None, progress
             attempts[key] = _made_here(each, target, compiler or _default_compiler())
     tried = [(wanted[key].calls, attempts[key]) for key in wanted]
     return Build(
-        {node: attempt.kernel for calls, attempt in tried if attempt.kernel is not None for node in calls},
+        {node: _told(node, a.kernel) for calls, a in tried if a.kernel is not None for node in calls},
         tuple(kernel_entry(calls, a.result, a.milliseconds) for calls, a in tried if a.kernel is not None),
         tuple(fallback(node, a.result) for calls, a in tried if a.kernel is None for node in calls),
     )
@@ -93,11 +92,17 @@ def _wanted(graph: Graph, target: str, has_constants: bool) -> Mapping[str, _Wan
     for node in graph.operators:
         if node.body is not None:
             desc, fixed = to_desc(node, target), prepared_operands(node) if has_constants else ()
-            key = f"{key_of(desc)}{node.attrs.get(PLAN)}{fixed}"
+            key = f"{key_of(with_plain_sizes(desc))}{node.attrs.get(PLAN)}{fixed}"
             if key not in found:
-                found[key] = _Wanted(desc, fixed, untold_symbols(node.body))
+                found[key] = _Wanted(desc, fixed)
             found[key].calls.append(node)
     return found
+
+
+def _told(node: Node, kernel: CompiledKernel) -> CompiledKernel:
+    """The kernel for this call, whose sizes have names of their own."""
+    untold = untold_symbols(node.body) if node.body is not None else ()
+    return replace(kernel, untold=untold) if untold else kernel
 
 
 def _made_elsewhere(wanted: Mapping[str, _Wanted], tell: Callable[[int], None]) -> dict[str, _Attempt]:
@@ -130,7 +135,7 @@ def _made_here(each: _Wanted, target: str, compiler: Compiler) -> _Attempt:
 
 
 def _attempt(made: Any, each: _Wanted, milliseconds: float) -> _Attempt:  # any compiler's kernel
-    kernel = CompiledKernel(made, each.desc.updated_inputs, each.untold, preparation_of(made))
+    kernel = CompiledKernel(made, each.desc.updated_inputs, preparation=preparation_of(made))
     return _Attempt(made, kernel, milliseconds)
 
 

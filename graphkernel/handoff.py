@@ -20,7 +20,7 @@ from graphkernel.ops import OPS
 from graphkernel.passes.named_kernels import basic
 from kernelgen.composite.description import KernelDesc, ParallelFusion
 from kernelgen.composite.read import load_desc
-from kernelgen.composite.specialize import with_types
+from kernelgen.composite.specialize import specialize, with_types
 from kernelgen.composite.vocabulary import is_declared, operator_named
 from kernelgen.composite.write import dump_desc
 from kernelgen.errors import ArgumentError, DescError, UnsupportedError
@@ -161,6 +161,14 @@ def tunings_of(given: Tunings | str | PathLike[str] | None) -> Tunings | None:
 def key_of(desc: KernelDesc) -> str:
     """What equal kernels have in common, whatever they are called: text, because 1 == True == 1.0 and 0.0 == -0.0."""
     return f"{replace(desc.graph, name='')}{desc.process} {desc.buffer_stitch} {desc.parallel_fusion}"
+
+
+def with_plain_sizes(desc: KernelDesc) -> KernelDesc:
+    """The kernel with its sizes numbered as they appear: kernels that differ in what sizes are called are one."""
+    dims = (dim for each in (*desc.inputs, *desc.outputs) for dim in each.shape)
+    within = (value for node in desc.operators for value in (*node.attrs.values(), *(out.shape for out in node.outs)))
+    names = dict.fromkeys(symbols_in((*dims, *within)))
+    return specialize(desc, {name: sym(f"s{number}") for number, name in enumerate(names)})
 
 
 def _assigned(body: Graph) -> frozenset[Node]:

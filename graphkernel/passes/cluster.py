@@ -25,6 +25,11 @@ from kernelgen.tensor.order import is_token
 PASS_NAME = "graph_kernel_cluster"
 NOBODY_TELLS: frozenset[str] = frozenset()
 
+MOST_SIZES = 16
+"""Unknown extents of one operator. A Concat of n parts of unknown length is n loops, each behind a sum of up to n extents and
+with all of them at hand: compiling takes a second for 16 parts, 5 for 40 and 90 for 90, and a library moves them as fast.
+"""
+
 
 @graph_pass
 def graph_kernel_cluster(graph: Graph, context: Context) -> Graph:
@@ -84,7 +89,7 @@ def _refusal(node: Node, listed: frozenset[str], options: Options, told: frozens
     for value in (*node.outs, *node.args):
         if (reason := _unfit(value)) is not None:
             return reason
-    unfit = _kept(node) or _brings_symbol(node, told)
+    unfit = _kept(node) or _brings_symbol(node, told) or _has_many_sizes(node)
     return unfit or (_unfit_for_ascend(node) if options.target == "ascend" else None)
 
 
@@ -111,6 +116,14 @@ def _brings_symbol(node: Node, told: frozenset[str]) -> tuple[str, str] | None:
     known = told.union(name for value in node.args for name in value.type.symbols)
     strange = sorted({name for type_ in node.types for name in type_.symbols}.difference(known))
     return ("not-fused-symbol", f"no operand of {node.name} has the extent {strange[0]}") if strange else None
+
+
+def _has_many_sizes(node: Node) -> tuple[str, str] | None:
+    """More unknown extents than code can tell apart in reasonable time."""
+    sizes = {name for value in (*node.args, *node.outs) for name in value.type.symbols}
+    if len(sizes) <= MOST_SIZES:
+        return None
+    return "not-fused-symbol", f"{node.name} has {len(sizes)} unknown extents, a kernel's operator at most {MOST_SIZES}"
 
 
 def _unfit_for_ascend(node: Node) -> tuple[str, str] | None:

@@ -31,8 +31,8 @@ def _retyped(value: Value, type_: TensorType) -> Value:
     return value if type_ == value.type else replace(value.node, types=(type_,)).out
 
 
-def specialize(desc: KernelDesc, sizes: Mapping[str, int]) -> KernelDesc:
-    """The kernel with symbols replaced by sizes, in shapes and attributes."""
+def specialize(desc: KernelDesc, sizes: Mapping[str, Dim]) -> KernelDesc:
+    """The kernel with symbols replaced by sizes, which may be other symbols, in shapes and attributes."""
     if not desc.symbols:
         return desc
 

@@ -291,11 +291,12 @@ def _definitions(graph: Graph) -> Iterator[tuple[str, str]]:
     told = {*graph.input_symbols, *(entry.name for entry in graph.derived)}
     for name in _repeated([*told, *graph.defined_symbols]):
         yield "G9", f"symbol {name} is defined twice"
-    before: dict[Node, frozenset[str]] = {}
+    upto: dict[Node, frozenset[str]] = {}
     for node in graph.nodes:
-        before[node] = frozenset[str]().union(*(before[value.node] | mentioned_by(value.node) for value in node.args))
-        for name in before[node].intersection(node.defines):
+        before = frozenset[str]().union(*[upto[maker] for maker, _ in node.args])
+        for name in before.intersection(node.defines):
             yield "G9", f"{node.name} defines {name}, and is computed from what is told it"
+        upto[node] = before | mentioned_by(node)
 
 
 def _repeated(items: Iterable[object]) -> list[object]:

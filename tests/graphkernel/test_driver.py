@@ -11,6 +11,7 @@ import kernelgen
 from graphkernel import ops
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure
 from graphkernel.runtime.steps.host import NumpyHost
+from graphkernel.runtime.steps.steps import KernelStep
 from kernelgen.errors import UnsupportedError
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
@@ -71,6 +72,38 @@ def test_equal_kernels_are_compiled_once() -> None:
     assert len(made) == len(report.kernels) == 2
     assert sorted(len(kernel.calls) for kernel in report.kernels) == [1, 2]
     assert report.kernel_calls == 3
+
+
+def test_kernels_that_differ_in_what_sizes_are_called_are_one() -> None:
+    graph = gk.parse(
+        """graph f(x: f32[N, M], y: f32[A, B], z: f32[K, K]) {
+      p: f32[N, M] = Tanh(x)
+      q: f32[A, B] = Tanh(y)
+      r: f32[K, K] = Tanh(z)
+      return p, q, r
+    }"""
+    )
+    exe = gk.compile(graph)
+    assert sorted(len(kernel.calls) for kernel in exe.report.kernels) == [1, 2]
+    given = [np.full(shape, 0.5, np.float32) for shape in ((2, 3), (5, 4), (3, 3))]
+    for found, x in zip(exe(*given), given, strict=True):
+        np.testing.assert_allclose(found, np.tanh(x), rtol=1e-6)
+
+
+def test_a_kernel_of_several_calls_is_told_the_sizes_of_each() -> None:
+    graph = gk.parse(
+        """graph f(x: f32[N*M + N + 1], y: f32[A*B + B + 1], n: f32[N], m: f32[M], a: f32[A], b: f32[B]) {
+      p: f32[N*M + N + 1] = Tanh(x)
+      q: f32[A*B + B + 1] = Tanh(y)
+      return p, q
+    }"""
+    )
+    exe = gk.compile(graph)
+    assert [len(kernel.calls) for kernel in exe.report.kernels] == [2]
+    assert [step.untold for step in exe.plan.steps if isinstance(step, KernelStep)] == [("M", "N"), ("A", "B")]
+    given = [np.full(count, 0.5, np.float32) for count in (19, 9, 3, 5, 3, 2)]
+    for found, x in zip(exe(*given), given[:2], strict=True):
+        np.testing.assert_allclose(found, np.tanh(x), rtol=1e-6)
 
 
 def test_kernels_that_differ_in_the_sign_of_zero_are_two() -> None:

@@ -5,9 +5,9 @@ from graphkernel import ops
 from graphkernel.cluster.ops_lists import CLUSTER_OPS, cluster_ops
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ops import OPS
-from graphkernel.passes.cluster import graph_kernel_cluster
+from graphkernel.passes.cluster import MOST_SIZES, graph_kernel_cluster
 from kernelgen.tensor.graph import Builder, Graph
-from kernelgen.tensor.types import Attrs
+from kernelgen.tensor.types import Attrs, sym
 from kernelgen.tensor.verify import verify
 
 
@@ -134,3 +134,14 @@ def test_an_extent_that_no_operand_has_stays_outside() -> None:
     verify(result)
     assert operators(result)[-1] == "BroadcastTo"
     assert "not-fused-symbol" in {decision.code for decision in given.log}
+
+
+@pytest.mark.parametrize(("parts", "expected"), [(MOST_SIZES, ["[Concat]"]), (MOST_SIZES + 1, ["Concat"])])
+def test_a_join_of_many_unknown_lengths_is_no_kernel(parts: int, expected: list[str]) -> None:
+    joined = trace(lambda *given: ops.concat(list(given)), *[spec((f"n{part}", 4)) for part in range(parts)])
+    assert clustered(joined) == expected
+
+
+def test_what_reads_a_length_that_is_a_sum_of_many_is_no_kernel() -> None:
+    length = sum((sym(f"n{part}") for part in range(MOST_SIZES)), sym("last"))
+    assert clustered(trace(lambda x: ops.add(x, 1.0), spec((length, 4)))) == ["Add"]
