@@ -2,11 +2,14 @@
 
 isl turns the marked tree into loops that visit every instance in schedule order; here its syntax becomes Nest syntax
 and each instance becomes the statement's body with the iterators replaced by what isl computed for them.
+
+Loops that a plan unrolls are written out here, turn by turn, where nothing inside but instances asks which turn it is: isl
+would compute the sets of each turn anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import islpy as isl
@@ -30,7 +33,14 @@ from kernelgen.nest.substitute import renamed, substituted
 from kernelgen.nest.walk import vector_loop_of
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop
-from kernelgen.poly.schedule.marks import is_mark, mark_and_variable, with_variable
+from kernelgen.poly.schedule.marks import (
+    as_marked_loop,
+    is_mark,
+    is_unrolled,
+    mark_and_variable,
+    unrolled_variable,
+    with_variable,
+)
 from kernelgen.poly.schedule.tree import edit_nodes
 
 _AST = isl.ast_node_type
@@ -61,15 +71,59 @@ def to_nest(scop: Scop, whole: Relations, schedule: isl.Schedule) -> Nest:
     build = isl.AstBuild.from_context(whole.domain.params())
     reader = _Reader(scop, {name: ix.from_dim(dim) for dim, name in whole.parameters.items()})
     named = edit_nodes(schedule, is_mark, with_variable)
-    body = reader.node(build.node_from_schedule(named), LoopKind.SERIAL)
+    syntax = build.node_from_schedule(edit_nodes(named, is_unrolled, as_marked_loop))
+    if not reader.can_write_out(syntax):
+        syntax = build.node_from_schedule(named)
+    body = reader.node(syntax, LoopKind.SERIAL)
     return Nest(scop.name, scop.symbols, scop.buffers, _as_block(body), scop.argument_shapes, constants=scop.constants)
 
 
 @dataclass
 class _Reader:
+    """``values`` are those of parameters, and of the variables of loops that are being written out."""
+
     scop: Scop
-    parameters: Mapping[str, Index]
+    values: dict[str, Index]
     copies: dict[str, int] = field(default_factory=dict)
+
+    def can_write_out(self, syntax: isl.AstNode) -> bool:
+        """Whether all loops marked so have a known number of turns, and nothing but instances asks which turn it is."""
+        for node in _nodes(syntax):
+            variable = unrolled_variable(node.mark_get_id().get_name()) if node.get_type() == _AST.mark else None
+            if variable is None:
+                continue
+            loop = node.mark_get_node()
+            if not _is_loop_over(loop, variable):
+                if any(_is_loop_over(each, variable) for each in _nodes(loop)):
+                    return False
+            elif self.turns(loop) is None or any(variable in _asked(each) for each in _nodes(loop.for_get_body())):
+                return False
+        return True
+
+    def turns(self, loop: isl.AstNode) -> range | None:
+        """What a loop adds to its first value, turn by turn; None where nobody knows how many turns there are."""
+        lower, upper, step = self.bounds(loop)
+        count = ix.to_dim(ix.subtract(upper, lower))
+        return range(0, count, step) if isinstance(count, int) else None
+
+    def written_out(self, loop: isl.AstNode) -> Block:
+        """The body for each turn of a loop."""
+        name = loop.for_get_iterator().get_id().get_name()
+        lower, turns, parts = self.bounds(loop)[0], self.turns(loop), list[NestStatement]()
+        for turn in turns or ():
+            self.values[name] = ix.add(lower, Num(turn))
+            parts.append(self.node(loop.for_get_body(), LoopKind.SERIAL))
+        del self.values[name]
+        return _as_block(Block(tuple(parts)))
+
+    def bounds(self, loop: isl.AstNode) -> tuple[Index, Index, int]:
+        """The first value of a loop, what all are less than, and the step between them."""
+        condition = loop.for_get_cond()
+        upper = self.expression(condition.get_op_arg(1))
+        if condition.get_op_type() == _OP.le:
+            upper = ix.add(upper, Num(1))
+        step = loop.for_get_inc().get_val().get_num_si()
+        return self.expression(loop.for_get_init()), _distributed(upper), step
 
     def node(self, node: isl.AstNode, kind: LoopKind) -> NestStatement:
         if node.get_type() == _FOR:
@@ -78,10 +132,7 @@ class _Reader:
             return self.guarded(node)
         match node.get_type():
             case _AST.block:
-                children = node.block_get_children()
-                return Block(
-                    tuple(self.node(children.get_at(k), LoopKind.SERIAL) for k in range(children.n_ast_node()))
-                )
+                return Block(tuple([self.node(child, LoopKind.SERIAL) for child in _children(node)]))
             case _AST.mark:
                 return self.marked(node)
             case _AST.user:
@@ -94,8 +145,10 @@ class _Reader:
 
         isl leaves out a loop whose variable has one value: then the mark stands above another one, of which it says nothing.
         """
-        mark, variable = mark_and_variable(node.mark_get_id().get_name())
-        below = node.mark_get_node()
+        name, below = node.mark_get_id().get_name(), node.mark_get_node()
+        if unrolled := unrolled_variable(name):
+            return self.written_out(below) if _is_loop_over(below, unrolled) else self.node(below, LoopKind.SERIAL)
+        mark, variable = mark_and_variable(name)
         if below.get_type() == _FOR and below.for_get_iterator().get_id().get_name() != variable:
             return self.node(below, LoopKind.SERIAL)
         found = self.node(below, mark.kind)
@@ -111,18 +164,13 @@ class _Reader:
 
     def loop(self, node: isl.AstNode, kind: LoopKind) -> NestStatement:
         name = node.for_get_iterator().get_id().get_name()
-        lower = self.expression(node.for_get_init())
         body = _as_block(self.node(node.for_get_body(), LoopKind.SERIAL))
-        if node.for_is_degenerate():
-            return substituted(body, {name: lower})  # a loop that runs once is its body at that value
-        condition = node.for_get_cond()
-        upper = self.expression(condition.get_op_arg(1))
-        if condition.get_op_type() == _OP.le:
-            upper = ix.add(upper, Num(1))
-        step = node.for_get_inc().get_val().get_num_si()
+        if node.for_is_degenerate():  # a loop that runs once is its body at that value
+            return substituted(body, {name: self.expression(node.for_get_init())})
+        lower, upper, step = self.bounds(node)
         if kind is LoopKind.INTERLEAVE and vector_loop_of(body) is None:  # it ran once, or isl took it apart
             kind = LoopKind.SERIAL
-        return For(name, lower, _distributed(upper), body, kind, step)
+        return For(name, lower, upper, body, kind, step)
 
     def conditions(self, expr: isl.AstExpr) -> tuple[Compare, ...]:
         op: object = expr.get_op_type()  # the stub calls it an int
@@ -141,7 +189,7 @@ class _Reader:
             return Num(expr.get_val().get_num_si())
         if expr.get_type() == _EXPR.id:
             name = expr.get_id().get_name()
-            return self.parameters.get(name, Var(name))
+            return self.values.get(name) or Var(name)
         op: object = expr.get_op_type()
         args = [self.expression(expr.get_op_arg(k)) for k in range(expr.get_op_n_arg())]
         if op == _OP.minus:
@@ -163,6 +211,48 @@ class _Reader:
         self.copies[name] = copy + 1
         suffix = f"_{copy}" if copy else ""
         return renamed(substituted(Block(statement.body), at), suffix)
+
+
+def _children(node: isl.AstNode) -> Sequence[isl.AstNode]:
+    """The nodes directly inside."""
+    match node.get_type():
+        case _AST.block:
+            parts = node.block_get_children()
+            return [parts.get_at(k) for k in range(parts.n_ast_node())]
+        case _AST.mark:
+            return [node.mark_get_node()]
+        case kind if kind == _FOR:
+            return [node.for_get_body()]
+        case kind if kind == _IF:
+            return [node.if_get_then_node(), *([node.if_get_else_node()] if node.if_has_else_node() else ())]
+        case _:
+            return []
+
+
+def _nodes(node: isl.AstNode) -> Iterator[isl.AstNode]:
+    """The node and all inside."""
+    yield node
+    for child in _children(node):
+        yield from _nodes(child)
+
+
+def _is_loop_over(node: isl.AstNode, variable: str) -> bool:
+    return node.get_type() == _FOR and node.for_get_iterator().get_id().get_name() == variable
+
+
+def _asked(node: isl.AstNode) -> set[str]:
+    """The names that decide how often a loop runs, or whether a branch is taken."""
+    if node.get_type() == _FOR:
+        return _names(node.for_get_init()) | _names(node.for_get_cond())
+    return _names(node.if_get_cond()) if node.get_type() == _IF else set()
+
+
+def _names(expr: isl.AstExpr) -> set[str]:
+    if expr.get_type() == _EXPR.id:
+        return {expr.get_id().get_name()}
+    if expr.get_type() == _EXPR.int:
+        return set()
+    return set().union(*[_names(expr.get_op_arg(k)) for k in range(expr.get_op_n_arg())])
 
 
 def _distributed(upper: Index) -> Index:
