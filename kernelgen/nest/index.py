@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
+from kernelgen.nest.indices import values as values
 from kernelgen.nest.nodes import Call, Expr, Index, IndexBinary, IndexOp, IndexValue, Load, Num, Ref, ValueIndex, Var
 from kernelgen.tensor.dims import Dim, Sym, sym
 
@@ -147,13 +148,6 @@ def substitute_in(expr: Expr, values: Mapping[str, Index]) -> Expr:
 def clamp(index: Index, extent: Dim) -> Index:
     """The nearest index inside ``0 <= index < extent``; the extent is at least 1."""
     return minimum(maximum(index, Num(0)), subtract(from_dim(extent), Num(1)))
-
-
-def values(index: Index) -> Sequence[Expr]:
-    """The scalars that decide the index, from left to right."""
-    if isinstance(index, ValueIndex):
-        return (index.value,)
-    return (*values(index.left), *values(index.right)) if isinstance(index, IndexBinary) and index.is_by_data else ()
 
 
 def is_by_data(*indices: Index) -> bool:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from kernelgen.system.cached_property import cached_property
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kernelgen.nest.nodes import Expr
 
 
@@ -92,3 +94,10 @@ class ValueIndex:
 
 
 Index = Num | Var | IndexBinary | ValueIndex
+
+
+def values(index: Index) -> Sequence[Expr]:
+    """The scalars that decide the index, from left to right."""
+    if isinstance(index, ValueIndex):
+        return (index.value,)
+    return (*values(index.left), *values(index.right)) if isinstance(index, IndexBinary) and index.is_by_data else ()

@@ -1,6 +1,7 @@
 """Loop nests: the language between the polyhedral side and every target. Pure frozen data, no isl.
 
-A Nest is a function over buffers. Index expressions are exact integers; scalar expressions are typed.
+A Nest is a function over buffers. Index expressions are exact integers; scalar expressions are typed. Each knows its ``loads``,
+those in indices of loads too, from left to right: nearly every pass asks, so that an operation keeps them.
 
     nest softmax(x: f32[64, 128]) -> (y: f32[64, 128]) {
       parallel for i in 0..64 {
@@ -12,8 +13,10 @@ A Nest is a function over buffers. Index expressions are exact integers; scalar 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 from kernelgen.nest.indices import Index as Index
 from kernelgen.nest.indices import IndexBinary as IndexBinary
@@ -21,6 +24,8 @@ from kernelgen.nest.indices import IndexOp as IndexOp
 from kernelgen.nest.indices import Num as Num
 from kernelgen.nest.indices import ValueIndex as ValueIndex
 from kernelgen.nest.indices import Var as Var
+from kernelgen.nest.indices import values
+from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.dtypes import DType
 
@@ -31,6 +36,7 @@ class Literal:
 
     value: bool | int | float
     dtype: DType
+    loads: ClassVar[tuple[Load, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,11 @@ class Load:
         """The buffer's element type."""
         return self.buffer.dtype
 
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """Itself, and those that decide where it goes."""
+        return (self, *loads_in(self.index))
+
 
 @dataclass(frozen=True)
 class Ref:
@@ -52,6 +63,7 @@ class Ref:
 
     name: str
     dtype: DType
+    loads: ClassVar[tuple[Load, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,11 @@ class IndexValue:
 
     index: Index
     dtype: DType
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """Those that decide it."""
+        return loads_in((self.index,))
 
 
 @dataclass(frozen=True)
@@ -73,6 +90,24 @@ class Call:
     function: str
     args: tuple[Expr, ...]
     dtype: DType
+
+    @cached_property
+    def loads(self) -> tuple[Load, ...]:
+        """Those of its operands."""
+        found: list[Load] = []
+        waiting = list(reversed(self.args))
+        while waiting:  # no recursion: operations may lie deep in each other
+            each = waiting.pop()
+            if isinstance(each, Call):
+                waiting.extend(reversed(each.args))
+            else:
+                found.extend(each.loads)
+        return tuple(found)
+
+
+def loads_in(index: Sequence[Index]) -> tuple[Load, ...]:
+    """The loads that decide where an access goes."""
+    return tuple([load for place in index if place.is_by_data for value in values(place) for load in value.loads])
 
 
 Expr = Literal | Load | Ref | IndexValue | Call

@@ -8,9 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kernelgen.nest import nodes as n
-from kernelgen.nest.index import is_by_data, map_values, subtract, values
+from kernelgen.nest.index import is_by_data, map_values, subtract
 
 S = TypeVar("S", bound=n.Statement)
+A = TypeVar("A", bound=n.For | n.If | n.Grid)
+
+AROUND = (n.For, n.If, n.Grid)
+"""Statements with a body."""
+WRITES = (n.Store, n.Accumulate)
+"""Statements that write an element."""
 
 
 def statements(root: n.Statement) -> Iterator[n.Statement]:
@@ -21,7 +27,7 @@ def statements(root: n.Statement) -> Iterator[n.Statement]:
         yield part
         if isinstance(part, n.Block):
             waiting.extend(reversed(part.statements))
-        elif isinstance(part, n.For | n.If | n.Grid):
+        elif isinstance(part, AROUND):
             waiting.append(part.body)
 
 
@@ -32,7 +38,7 @@ Path = tuple[int, ...]
 def located(root: n.Block, path: Path = ()) -> Iterator[tuple[Path, n.Statement]]:
     """The statements that hold no others, in order, each with its place. One object may stand at several places."""
     for position, part in enumerate(root.statements):
-        if isinstance(part, n.For | n.If | n.Grid | n.Block):
+        if isinstance(part, (*AROUND, n.Block)):
             yield from located(part if isinstance(part, n.Block) else part.body, (*path, position))
         else:
             yield (*path, position), part
@@ -46,18 +52,9 @@ def vector_loop_of(body: n.Block, before: tuple[type[n.Statement], ...] = (n.Let
     return last if all(isinstance(part, before) for part in body.statements[:-1]) else None
 
 
-def loads(expr: n.Expr) -> Iterator[n.Load]:
+def loads(expr: n.Expr) -> Sequence[n.Load]:
     """All loads in an expression, those in indices of loads too."""
-    waiting = [expr]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, n.Call):
-            waiting.extend(reversed(each.args))
-        elif isinstance(each, n.Load):
-            yield each
-            waiting.extend(reversed([value for place in each.index for value in values(place)]))
-        elif isinstance(each, n.IndexValue):
-            waiting.extend(reversed(values(each.index)))
+    return expr.loads
 
 
 def subexpressions(expr: n.Expr) -> Iterator[n.Expr]:
@@ -81,31 +78,23 @@ def calls_of(statement: n.Statement) -> Iterator[n.Call]:
         yield from calls(statement.value)
 
 
-def loads_in(index: Sequence[n.Index]) -> Iterator[n.Load]:
-    """The loads that decide where an access goes."""
-    for each in index:
-        for value in values(each):
-            yield from loads(value)
-
-
-def loads_of(statement: n.Statement) -> Iterator[n.Load]:
+def loads_of(statement: n.Statement) -> Sequence[n.Load]:
     """The loads that a statement itself evaluates, not those of statements inside it."""
-    if isinstance(statement, n.Let | n.Store | n.Accumulate):
-        yield from loads(statement.value)
-    if isinstance(statement, n.Store | n.Accumulate):
-        yield from loads_in(statement.index)
+    if isinstance(statement, n.Let):
+        return statement.value.loads
+    return statement.value.loads + n.loads_in(statement.index) if isinstance(statement, WRITES) else ()
 
 
 def stored_buffers(root: n.Statement) -> frozenset[str]:
     """The names of the buffers that are written anywhere inside."""
-    return frozenset(s.buffer.name for s in statements(root) if isinstance(s, n.Store | n.Accumulate))
+    return frozenset(s.buffer.name for s in statements(root) if isinstance(s, WRITES))
 
 
 def accesses_of(statement: n.Statement) -> Iterator[tuple[n.Buffer, tuple[n.Index, ...]]]:
     """The buffers that a statement itself loads and then the one that it writes, each with the index it uses."""
     for load in loads_of(statement):
         yield load.buffer, load.index
-    if isinstance(statement, n.Store | n.Accumulate):
+    if isinstance(statement, WRITES):
         yield statement.buffer, statement.index
 
 
@@ -144,7 +133,7 @@ def redirect(root: n.Block, loaded: Redirect, written: Redirect) -> n.Block:
         return n.Load(*place) if place else expr
 
     def write(part: n.Statement) -> n.Statement:
-        if not isinstance(part, n.Store | n.Accumulate):
+        if not isinstance(part, WRITES):
             return part
         place = written(part.buffer, part.index)
         return replace(part, buffer=place[0], index=place[1]) if place else part
@@ -201,39 +190,56 @@ def nested(loops: Sequence[n.For], body: n.Block) -> n.Block:
 
 
 def map_blocks(root: n.Block, edit: Callable[[n.Block], n.Block]) -> n.Block:
-    """Applies ``edit`` to every block, inner ones first."""
-    parts: list[n.Statement] = []
-    for part in root.statements:
-        if isinstance(part, n.For | n.If | n.Grid):
-            parts.append(replace(part, body=map_blocks(part.body, edit)))
-        elif isinstance(part, n.Block):
-            parts.append(map_blocks(part, edit))
-        else:
-            parts.append(part)
-    return edit(n.Block(tuple(parts)))
+    """Applies ``edit`` to every block, inner ones first; one of which all statements stay is the object that it was."""
+
+    def inside(part: n.Statement) -> n.Statement:
+        if isinstance(part, n.Block):
+            return map_blocks(part, edit)
+        return with_body(part, map_blocks(part.body, edit)) if isinstance(part, AROUND) else part
+
+    made = edit(of_statements(root, [inside(part) for part in root.statements]))
+    return root if _are_same(made.statements, root.statements) else made
+
+
+def of_statements(block: n.Block, parts: Sequence[n.Statement]) -> n.Block:
+    """A block of these statements: ``block`` where they are its own."""
+    return block if _are_same(parts, block.statements) else n.Block(tuple(parts))
+
+
+def with_body(part: A, body: n.Block) -> A:
+    """The statement around another body; itself where that is its own."""
+    return part if body is part.body else replace(part, body=body)
+
+
+def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(map(operator.is_, some, others))
 
 
 def map_statements(root: n.Block, edit: Callable[[n.Statement], n.Statement]) -> n.Block:
     """Rewrites every statement that holds no others, in place."""
 
     def block(inner: n.Block) -> n.Block:
-        parts = (part if isinstance(part, n.For | n.If | n.Grid | n.Block) else edit(part) for part in inner.statements)
-        return n.Block(tuple(parts))
+        parts = [part if isinstance(part, (*AROUND, n.Block)) else edit(part) for part in inner.statements]
+        return of_statements(inner, parts)
 
     return map_blocks(root, block)
 
 
 def map_expressions(root: S, edit: Callable[[n.Expr], n.Expr]) -> S:
-    """Rewrites every expression bottom-up; a statement stays one of its class."""
+    """Rewrites every expression bottom-up; a statement stays one of its class, and the object where nothing changes."""
     match root:
         case n.Block(parts):
-            return replace(root, statements=tuple(map_expressions(part, edit) for part in parts))
+            made = [map_expressions(part, edit) for part in parts]
+            return root if _are_same(made, parts) else replace(root, statements=tuple(made))
         case n.For() | n.If() | n.Grid():
-            return replace(root, body=map_expressions(root.body, edit))
+            return with_body(root, map_expressions(root.body, edit))
         case n.Let(_, value):
-            return replace(root, value=map_expression(value, edit))
+            made = map_expression(value, edit)
+            return root if made is value else replace(root, value=made)
         case n.Store() | n.Accumulate():
-            return replace(root, index=_map_index(root.index, edit), value=map_expression(root.value, edit))
+            index, value = _map_index(root.index, edit), map_expression(root.value, edit)
+            same = index is root.index and value is root.value
+            return root if same else replace(root, index=index, value=value)
         case _:
             return root
 
@@ -242,7 +248,7 @@ def map_expression(expr: n.Expr, edit: Callable[[n.Expr], n.Expr]) -> n.Expr:
     """Rewrites an expression bottom-up; what has no part that changes is edited as the object that it is."""
     if isinstance(expr, n.Call):
         args = tuple([map_expression(arg, edit) for arg in expr.args])
-        expr = expr if all(map(operator.is_, args, expr.args)) else n.Call(expr.function, args, expr.dtype)
+        expr = expr if _are_same(args, expr.args) else n.Call(expr.function, args, expr.dtype)
     elif isinstance(expr, n.Load):
         index = _map_index(expr.index, edit)
         expr = expr if index is expr.index else n.Load(expr.buffer, index)
