@@ -136,9 +136,9 @@ class _Joining:
     def _with_epilogue(self, before: Sequence[n.Statement], part: n.Statement) -> list[n.Statement] | None:
         """What stands ``before`` with the loops of ``part`` inside; None where that is impossible."""
         for name in sorted({name for each in _nest_of(part) for name in _temporaries_in(each)}):
-            first = self._first_store(name, before, part)
-            epilogue = None if first is None else _Epilogue.of(part, name)
-            if epilogue is None or not epilogue.may_pass(before[first:]):
+            epilogue = _Epilogue.of(part, name)
+            first = None if epilogue is None else self._first_store(name, before, part)
+            if epilogue is None or first is None or not epilogue.may_pass(before[first:]):
                 continue
             made = [self._in(root, (), epilogue) for root in before]
             done = [root for root in made if root is not None]
@@ -149,11 +149,14 @@ class _Joining:
 
     def _first_store(self, name: str, before: Sequence[n.Statement], part: n.Statement) -> int | None:
         """Which statement ``before`` is the first that stores to a temporary that nobody but ``part`` reads; else None."""
-        made = [(k, each) for k, root in enumerate(before) for each, _ in accesses(root, name)]
-        read = [each for each, _ in accesses(part, name)]
-        if not made or len(made) + len(read) != self.touched[name] or name in stored_buffers(part):
-            return None
-        return made[0][0] if all(_only_stores(each, name) for _, each in made) else None
+        first, made = None, 0
+        for place in reversed(range(len(before))):  # from the end: another one that reads it mostly stands right before
+            for each, _ in accesses(before[place], name):
+                if not _only_stores(each, name):
+                    return None
+                first, made = place, made + 1
+        read = sum(1 for _ in accesses(part, name))
+        return first if made + read == self.touched[name] and name not in stored_buffers(part) else None
 
     def _in(self, root: n.Statement, loops: tuple[n.For, ...], epilogue: _Epilogue) -> n.Statement | None:
         """The statement with the ``epilogue`` at every store to its temporary; None where a store is not final."""
