@@ -223,6 +223,8 @@ def stride(index: Index, variable: str) -> int | None:
     match index:
         case Var(name):
             return int(name == variable)
+        case IndexBinary() if not index.is_by_data and variable not in index.variables:
+            return 0
         case IndexBinary(IndexOp.ADD | IndexOp.SUB as op, left, right):
             a, b = stride(left, variable), stride(right, variable)
             if a is None or b is None:
@@ -231,9 +233,7 @@ def stride(index: Index, variable: str) -> int | None:
         case IndexBinary(IndexOp.MUL, left, Num(factor)):
             a = stride(left, variable)
             return None if a is None else a * factor
-        case IndexBinary():
-            return 0 if variable not in variables(index) and not is_by_data(index) else None
-        case ValueIndex():
+        case IndexBinary() | ValueIndex():
             return None
         case _:
             return 0

@@ -1,7 +1,8 @@
-"""Loop nests: the language between the polyhedral side and every target. Pure frozen data, no isl.
+"""Loop nests: the language between the polyhedral side and every target. Pure data that never changes, no isl.
 
 A Nest is a function over buffers. Index expressions are exact integers; scalar expressions are typed. Each knows its ``loads``,
-those in indices of loads too, from left to right: nearly every pass asks, so that an operation keeps them.
+those in indices of loads too, from left to right: nearly every pass asks, so that an operation keeps them. Fields of loops and
+of what they hold are final for the type checker alone: an object of a frozen class takes four times as long to make.
 
     nest softmax(x: f32[64, 128]) -> (y: f32[64, 128]) {
       parallel for i in 0..64 {
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from kernelgen.nest.indices import Index as Index
 from kernelgen.nest.indices import IndexBinary as IndexBinary
@@ -30,21 +31,21 @@ from kernelgen.tensor.dims import Shape
 from kernelgen.tensor.dtypes import DType
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Literal:
     """A typed constant."""
 
-    value: bool | int | float
-    dtype: DType
+    value: Final[bool | int | float]
+    dtype: Final[DType]
     loads: ClassVar[tuple[Load, ...]] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Load:
     """The element of a buffer at an index."""
 
-    buffer: Buffer
-    index: tuple[Index, ...]
+    buffer: Final[Buffer]
+    index: Final[tuple[Index, ...]]
 
     @property
     def dtype(self) -> DType:
@@ -57,21 +58,21 @@ class Load:
         return (self, *loads_in(self.index))
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Ref:
     """The value bound by a :class:`Let` of that name."""
 
-    name: str
-    dtype: DType
+    name: Final[str]
+    dtype: Final[DType]
     loads: ClassVar[tuple[Load, ...]] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class IndexValue:
     """An index as a scalar of an integer dtype."""
 
-    index: Index
-    dtype: DType
+    index: Final[Index]
+    dtype: Final[DType]
 
     @property
     def loads(self) -> tuple[Load, ...]:
@@ -79,7 +80,7 @@ class IndexValue:
         return loads_in((self.index,))
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Call:
     """A scalar function of :mod:`kernelgen.nest.scalars`: ``function`` is its name there.
 
@@ -87,9 +88,9 @@ class Call:
     ``select(condition, a, b)`` takes a bool and two operands of the result's dtype.
     """
 
-    function: str
-    args: tuple[Expr, ...]
-    dtype: DType
+    function: Final[str]
+    args: Final[tuple[Expr, ...]]
+    dtype: Final[DType]
 
     @cached_property
     def loads(self) -> tuple[Load, ...]:
@@ -157,64 +158,64 @@ class LoopKind(Enum):
     ROWS = "rows"
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class For:
     """``for var in lower..upper`` (upper excluded), by ``step``; ``threads`` is the width of a THREAD loop."""
 
-    var: str
-    lower: Index
-    upper: Index
-    body: Block
-    kind: LoopKind = LoopKind.SERIAL
-    step: int = 1
-    threads: int = 1
+    var: Final[str]
+    lower: Final[Index]
+    upper: Final[Index]
+    body: Final[Block]
+    kind: Final[LoopKind] = LoopKind.SERIAL
+    step: Final[int] = 1
+    threads: Final[int] = 1
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Compare:
     """``left < right``, ``left <= right`` or ``left == right`` on indices."""
 
-    op: str
-    left: Index
-    right: Index
+    op: Final[str]
+    left: Final[Index]
+    right: Final[Index]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class If:
     """The body runs where all conditions hold."""
 
-    conditions: tuple[Compare, ...]
-    body: Block
+    conditions: Final[tuple[Compare, ...]]
+    body: Final[Block]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Let:
     """Binds a scalar for the rest of the block. Names are unique in a nest."""
 
-    name: str
-    value: Expr
+    name: Final[str]
+    value: Final[Expr]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Store:
     """``buffer[index] = value``."""
 
-    buffer: Buffer
-    index: tuple[Index, ...]
-    value: Expr
+    buffer: Final[Buffer]
+    index: Final[tuple[Index, ...]]
+    value: Final[Expr]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Accumulate:
     """``buffer[index] = function(buffer[index], value)`` with an associative, commutative function.
 
     ``function`` is ``add``, ``mul``, ``maximum``, ``minimum``, ``logical_and`` or ``logical_or``.
     """
 
-    buffer: Buffer
-    index: tuple[Index, ...]
-    function: str
-    value: Expr
+    buffer: Final[Buffer]
+    index: Final[tuple[Index, ...]]
+    function: Final[str]
+    value: Final[Expr]
 
 
 @dataclass(frozen=True)
@@ -233,11 +234,11 @@ class Prefetch:
     level: int
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Block:
     """Statements in order."""
 
-    statements: tuple[Statement, ...] = ()
+    statements: Final[tuple[Statement, ...]] = ()
 
 
 # ---------------------------------------------------------------- statements of grids

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kernelgen.nest.nodes import Compare, For, Index, IndexBinary, IndexOp, Num, ValueIndex, Var
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Range:
     """The integers from ``low`` to ``high``, both included; None is no bound."""
 
-    low: int | None = None
-    high: int | None = None
+    low: Final[int | None] = None
+    high: Final[int | None] = None
 
     @property
     def is_nonnegative(self) -> bool:

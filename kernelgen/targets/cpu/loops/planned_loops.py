@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kernelgen.nest.nodes import For
 
 P = TypeVar("P")
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class ChosenLoop(For, Generic[P]):
     """A loop and its plan; a plan that is a string says why the loop runs one iteration after the other."""
 
-    plan: P | str = ""
+    plan: Final[P | str] = ""

@@ -27,7 +27,7 @@ PIECE, TILE = "piece", "followed_tile"
 MOST_TILES = 15
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class TilesAsTheyCome(For):
     """The loop over an item's tiles: each turn waits until the cube core has made its tile."""
 
