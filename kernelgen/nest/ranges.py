@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,8 +71,10 @@ def values_in(loops: Iterable[For], known: Mapping[str, Range] = {}) -> dict[str
     return found
 
 
-def values_left(conditions: Iterable[Compare], loops: Iterable[For]) -> dict[str, Num]:
+def values_left(conditions: Sequence[Compare], loops: Iterable[For]) -> dict[str, Num]:
     """The variables to which conditions inside of loops leave one value."""
+    if not conditions:
+        return {}
     known = values_in(loops)
     named: set[str] = set()
     for each in conditions:

@@ -50,6 +50,8 @@ def _tiles(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
 
 def _between_large(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
     """A loop over rows with hints for its large arguments, where it stores to a large array and asks for nothing yet."""
+    if _vector_of(part) is None:
+        return part
     found = list(statements(part))
     stores = any(isinstance(each, n.Store) and _is_large(each.buffer) for each in found)
     if not stores or any(isinstance(each, n.Prefetch) for each in found):
@@ -63,11 +65,17 @@ def _is_large(buffer: n.Buffer) -> bool:
     return len(known) == len(buffer.shape) and prod(known) * buffer.dtype.itemsize >= LARGE_BYTES
 
 
+def _vector_of(part: n.Statement) -> n.For | None:
+    """The vector loop that is all that a serial loop holds; None for other statements."""
+    body = part.body.statements if isinstance(part, n.For) and part.kind is n.LoopKind.SERIAL else ()
+    (inner,) = body if len(body) == 1 else (None,)
+    return inner if isinstance(inner, n.For) and inner.kind is n.LoopKind.VECTOR else None
+
+
 def _rows(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
     """A loop over rows with hints in its vector loop; the same object where that reads no argument along its rows."""
-    body = part.body.statements if isinstance(part, n.For) and part.kind is n.LoopKind.SERIAL else ()
-    (vector,) = body if len(body) == 1 else (None,)
-    if not isinstance(part, n.For) or not isinstance(vector, n.For) or vector.kind is not n.LoopKind.VECTOR:
+    vector = _vector_of(part)
+    if not isinstance(part, n.For) or vector is None:
         return part
     hints = tuple(_hints(vector, part.var, arguments))
     asking = replace(vector, body=n.Block((*hints, *vector.body.statements)))

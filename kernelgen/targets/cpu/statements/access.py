@@ -17,8 +17,10 @@ from kernelgen.targets.cpu.text.values import Value, constant, iota, type_suffix
 
 def flat_index(buffer: Buffer, index: tuple[Index, ...]) -> Index:
     """The row-major position of an element."""
-    total: Index = Num(0)
-    for position, extent in zip(index, buffer.shape, strict=True):
+    if not index:
+        return Num(0)
+    total = index[0]
+    for position, extent in zip(index[1:], buffer.shape[1:], strict=True):
         total = index_algebra.add(index_algebra.multiply(total, index_algebra.from_dim(extent)), position)
     return total
 
