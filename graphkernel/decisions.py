@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from graphkernel.errors import CatalogueError, nearest
 from kernelgen.system.escape import line
@@ -87,18 +87,18 @@ REASONS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)  # all is Final: a frozen one takes longer to make, and passes make thousands
 class Decision:
     """What pass ``pass_name`` decided about ``subject`` (a node, area or kernel), towards ``other`` if two are involved.
 
     ``code`` is a key of REASONS; ``message`` holds the particulars (figures, the rule's name, why it was declined).
     """
 
-    pass_name: str
-    code: str
-    subject: str
-    other: str = ""
-    message: str = ""
+    pass_name: Final[str]
+    code: Final[str]
+    subject: Final[str]
+    other: Final[str] = ""
+    message: Final[str] = ""
 
     def __post_init__(self) -> None:
         if self.code not in REASONS:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from graphkernel.cluster.iteration_space import Space
 from graphkernel.cluster.split_models import Limits
 from kernelgen.system.cached_property import cached_property
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.types import Dim
@@ -57,7 +58,7 @@ class Neighbours(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # all is Final, as a node's fields are
 class Area:
     """A connected set of operators that will share a kernel; ``number`` names it among the living areas.
 
@@ -67,17 +68,17 @@ class Area:
     and are not held by it: it tells of them as long as they are there.
     """
 
-    number: int
-    nodes: tuple[Node, ...]
-    kind: Kind
-    elements: Dim
-    spaces: frozenset[Space]
-    operands: frozenset[Value]
-    reads: frozenset[Value]
-    outputs: tuple[Value, ...]
-    is_output: bool
-    mode: Mode
-    neighbours: Neighbours = field(repr=False)
+    number: Final[int]
+    nodes: Final[tuple[Node, ...]]
+    kind: Final[Kind]
+    elements: Final[Dim]
+    spaces: Final[frozenset[Space]]
+    operands: Final[frozenset[Value]]
+    reads: Final[frozenset[Value]]
+    outputs: Final[tuple[Value, ...]]
+    is_output: Final[bool]
+    mode: Final[Mode]
+    neighbours: Final[Neighbours] = field(repr=False)
 
     @property
     def size(self) -> int:
@@ -123,8 +124,7 @@ class Area:
         return self.nodes[0] if len(self.nodes) == 1 and self.nodes[0].op in ops else None
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A neighbouring area, and the spaces over which the user broadcasts the producer's values."""
 
     area: Area

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graphkernel.cluster.fuse_nodes import is_scalar_constant, with_unique_labels
 from kernelgen.tensor.attrs import NONE
-from kernelgen.tensor.graph import LEAVES, PARAMETER, Graph, Node, Value, keep
+from kernelgen.tensor.graph import LEAVES, PARAMETER, Changed, Graph, Node, Value, become, keep
 
 
 def bind_operands(graph: Graph) -> Graph:
@@ -31,7 +31,7 @@ def _bound(body: Graph, outside: Mapping[Value, Value]) -> tuple[Graph, tuple[Va
     """The body over the operands that it reads, and these; the same body when nothing changes."""
     read = {arg for node in body.operators for arg in node.args} | set(body.outputs)
     parameters: dict[Value, Value] = {}  # by the value outside
-    replaced: dict[Value, Value] = {}
+    replaced: Changed = {}
     for leaf in (node.out for node in body.nodes if node.op in LEAVES):
         if leaf not in read or is_scalar_constant(leaf):
             replaced[leaf] = leaf
@@ -42,6 +42,6 @@ def _bound(body: Graph, outside: Mapping[Value, Value]) -> tuple[Graph, tuple[Va
         return body, tuple(parameters)
     for node in body.operators:
         moved = keep(node, tuple(replaced[arg] for arg in node.args))
-        replaced.update(zip(node.outs, moved.outs, strict=True))
+        become(replaced, node, moved)
     outputs = tuple(replaced[value] for value in body.outputs)
     return replace(body, inputs=tuple(parameters.values()), outputs=outputs), tuple(parameters)

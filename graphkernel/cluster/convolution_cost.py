@@ -22,6 +22,7 @@ from graphkernel.cluster.product_cost import (
     Cycles,
 )
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.types import Shape
 
@@ -67,8 +68,7 @@ LIBRARY_SHARES = {
 """In chains, where a library's blocked layout stays from one convolution to the next."""
 
 
-@dataclass(frozen=True)
-class ConvolutionSizes:
+class ConvolutionSizes(NamedTuple):
     """The shapes of a convolution, in NCHW and OIHW: of its image, its weights and its result."""
 
     image: Shape

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from graphlib import TopologicalSorter
 
 from kernelgen.tensor.attrs import NONE
-from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value, keep
+from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Changed, Graph, Node, Value, become, keep
 
 Naming = Callable[[Graph], Graph]
 
@@ -19,11 +19,11 @@ def extract(graph: Graph, groups: Iterable[Sequence[Node]], named: Naming) -> Gr
     """
     units = in_order(graph, [tuple(group) for group in groups])
     needed = _needed_outside(graph, units)
-    replaced: dict[Value, Value] = {value: value for node in graph.nodes if node.op in LEAVES for value in node.outs}
+    replaced: Changed = {value: value for node in graph.nodes if node.op in LEAVES for value in node.outs}
     for unit in units:
         if isinstance(unit, Node):
             node = keep(unit, tuple([replaced[arg] for arg in unit.args]))
-            replaced.update(zip(unit.outs, node.outs, strict=True))
+            become(replaced, unit, node)
         else:
             results = tuple(value for node in unit for value in node.outs if value in needed)
             body, operands = body_of(unit, results)
@@ -60,7 +60,7 @@ def _needed_outside(graph: Graph, units: Sequence[Node | tuple[Node, ...]]) -> C
 def body_of(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tuple[Value, ...]]:
     """Nodes in topological order as a graph of their own, and the values that it takes as operands."""
     parameters: dict[Value, Value] = {}
-    replaced: dict[Value, Value] = {}
+    replaced: Changed = {}
     for node in group:
         for arg in node.args:
             if arg in replaced:
@@ -71,7 +71,7 @@ def body_of(group: Sequence[Node], results: Sequence[Value]) -> tuple[Graph, tup
                 label = arg.node.name if len(arg.node.types) == 1 else f"{arg.node.name}_{arg.index}"
                 parameters[arg] = replaced[arg] = Node(PARAMETER, (), NONE, (arg.type,), label).out
         moved = keep(node, tuple([replaced[arg] for arg in node.args]))
-        replaced.update(zip(node.outs, moved.outs, strict=True))
+        become(replaced, node, moved)
     body = Graph("body", tuple(parameters.values()), tuple(replaced[value] for value in results))
     return with_unique_labels(body), tuple(parameters)
 
@@ -89,13 +89,13 @@ def is_scalar_constant(value: Value) -> bool:
 
 def splice(body: Graph, args: Sequence[Value]) -> tuple[Value, ...]:
     """The results of a body applied to operands."""
-    replaced = dict(zip(body.inputs, args, strict=True))
+    replaced: Changed = dict(zip(body.inputs, args, strict=True))
     for node in body.nodes:
         if node.op is CONSTANT:
             replaced[node.out] = node.out
         elif node.op is not PARAMETER:
             moved = keep(node, tuple([replaced[arg] for arg in node.args]))
-            replaced.update(zip(node.outs, moved.outs, strict=True))
+            become(replaced, node, moved)
     return tuple(replaced[value] for value in body.outputs)
 
 
@@ -105,14 +105,14 @@ def with_unique_labels(graph: Graph) -> Graph:
         return graph
     taken = {node.name for node in graph.nodes if node.op is PARAMETER}
     counts: dict[str, int] = {}
-    changed: dict[Value, Value] = {}
+    changed: Changed = {}
     for node in graph.nodes:
         label = node.name if node.op is PARAMETER else _free(node.name, taken, counts)
         taken.add(label)
         args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
         if label != node.name or args != node.args:
             made = Node(node.op, args, node.attrs, node.types, label, node.body, node.data)
-            changed.update(zip(node.outs, made.outs, strict=True))
+            become(changed, node, made)
     return graph.with_outputs(tuple([changed.get(value, value) for value in graph.outputs]))
 
 

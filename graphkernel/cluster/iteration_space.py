@@ -8,23 +8,21 @@ result is spread over the same space again (softmax, normalisation) is recognise
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.graph import Node
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.types import Dim, Shape, TensorType, product
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """Neighbouring dims that are all marked or all not."""
 
     extent: Dim
     marked: bool
 
 
-@dataclass(frozen=True)
-class Space:
+class Space(NamedTuple):
     """Runs from outermost to innermost; dims of extent 1 are left out. Prints as ``B*S | *H``, a star for marked."""
 
     runs: tuple[Run, ...]

@@ -31,6 +31,8 @@ WINDOWS_OF_ONNX = frozenset({
 def pieces_beside_windows(graph: Graph) -> frozenset[Node]:
     """The pieces that lead only to, or come only from convolutions and poolings, through pointwise operators and moves."""
     order = graph.operators
+    if not any(map(_is_window, order)):
+        return frozenset()
     behind = _reached(order, lambda node: [value.node for value in node.args if not value.is_known])
     before = _reached(reversed(order), lambda node: graph.users[node])
     return frozenset(node for node in behind | before if node.op in PIECES)

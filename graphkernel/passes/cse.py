@@ -21,7 +21,6 @@ from graphkernel.cluster.iteration_space import reduction_space
 from graphkernel.ops.library.random import is_random
 from graphkernel.passes.axis_normalizer import REDUCTIONS
 from graphkernel.passes.base import Context, graph_pass, map_bodies
-from kernelgen.tensor.compare import computation
 from kernelgen.tensor.graph import CONSTANT, FUSED, Graph, Node, Value, keep
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.types import Attrs
@@ -74,12 +73,13 @@ def _shared_constant(value: Value, first: dict[object, Node]) -> Value:
 
 
 def _key(node: Node) -> object:
-    """Equal for nodes that compute the same."""
+    """Equal for nodes that compute the same from the same operands, of which equal constants are one."""
     if is_random(node):
         return node
     if node.op is FUSED:
         return (node.body, node.args, node.attrs.text)
-    return computation(node, node.args)
+    of_any_order = node.op.commutative and len(node.args) == 2
+    return node.op, frozenset(node.args) if of_any_order else node.args, node.attrs.text
 
 
 def _reduction_key(node: Node) -> object:

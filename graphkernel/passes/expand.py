@@ -16,7 +16,7 @@ from graphkernel.expanders.base import Declined, Expander, entry_name, expand
 from graphkernel.expanders.lists import expand_ops
 from graphkernel.ops import OPS
 from graphkernel.passes.base import Context, graph_pass
-from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.graph import Builder, Changed, Graph, Node, Value, become, keep
 from kernelgen.tensor.types import Category
 
 PASS_NAME = "graph_kernel_expander"
@@ -84,7 +84,7 @@ def _likeness(value: Value, args: tuple[Value, ...]) -> Hashable:
     return args.index(value), value.type, value if is_asked else None
 
 
-def _moved(results: tuple[Value, ...], replaced: dict[Value, Value], first: Node, node: Node) -> tuple[Value, ...]:
+def _moved(results: tuple[Value, ...], replaced: Changed, first: Node, node: Node) -> tuple[Value, ...]:
     """The expansion of the first operator as that of another one, over the operands that take the place of its own.
 
     ``replaced`` takes along what becomes of the operators between.
@@ -96,7 +96,7 @@ def _moved(results: tuple[Value, ...], replaced: dict[Value, Value], first: Node
             copy = Node(
                 made.op, _moved(made.args, replaced, first, node), made.attrs, made.types, label, made.body, made.data
             )
-            replaced.update(zip(made.outs, copy.outs, strict=True))
+            become(replaced, made, copy)
     return tuple([replaced[value] for value in results])
 
 

@@ -123,6 +123,7 @@ class Value(NamedTuple):
 
 Rewrite = Callable[[Node, tuple[Value, ...]], Sequence[Value]]
 Changed = dict[tuple[Node, int], Value]  # a value equals its pair, which is made faster
+Places = Sequence[tuple[int, int]]
 
 _value = tuple.__new__
 """Makes a ``Value`` of a pair, without the call of Python that its class takes: graphs make millions."""
@@ -229,10 +230,11 @@ class Graph:
         changed = {} if changed is None else changed
         for node in self.operators:
             args = tuple([changed.get(arg, arg) for arg in node.args]) if changed else node.args
-            stays = among is not None and node not in among
-            if stays and args == node.args:
+            if among is not None and node not in among:
+                if args != node.args:
+                    become(changed, node, keep(node, args))
                 continue
-            results = keep(node, args).outs if stays else rewrite(node, args)
+            results = rewrite(node, args)
             if len(results) != len(node.types):
                 raise ValueError(f"{len(results)} values for the {len(node.types)} results of {node.name}")
             for index, new in enumerate(results):
@@ -266,35 +268,26 @@ class Graph:
         """Nodes in their order with the places of their operands: no recursion, however deep the graph is."""
         places = {node: place for place, node in enumerate(self.nodes)}
 
-        def named(values: Iterable[Value]) -> tuple[tuple[int, int], ...]:
+        def named(values: Iterable[Value]) -> Places:
             return tuple((places[value.node], value.index) for value in values)
 
         table = [
             (node.op, named(node.args), node.attrs, node.types, node.name, node.body, node.data) for node in self.nodes
         ]
-        boundary = named(self.inputs), named(self.outputs), self.aliases
-        return _from_table, (self.name, table, *boundary, self.results, self.origins, self.derived)
+        more = self.aliases, self.results, self.origins, self.derived
+        return _from_table, (self.name, table, named(self.inputs), named(self.outputs), *more)
 
 
-def _from_table(
-    name: str,
-    table: Sequence[tuple[Operator, Sequence[tuple[int, int]], Attrs, tuple[TensorType, ...], str, Graph | None, Any]],
-    inputs: Sequence[tuple[int, int]],
-    outputs: Sequence[tuple[int, int]],
-    aliases: tuple[Alias, ...],
-    results: tuple[str, ...],
-    origins: Mapping[str, Origin],
-    derived: tuple[Derived, ...],
-) -> Graph:
-    """The graph that was pickled."""
+def _from_table(name: str, table: Iterable[tuple[Any, ...]], inputs: Places, outputs: Places, *more: Any) -> Graph:
+    """The graph that was pickled; ``more`` are its fields behind the outputs."""
     nodes: list[Node] = []
 
-    def values(places: Sequence[tuple[int, int]]) -> tuple[Value, ...]:
+    def values(places: Places) -> tuple[Value, ...]:
         return tuple(Value(nodes[place], index) for place, index in places)
 
-    for op, operands, attrs, types, label, body, data in table:
-        nodes.append(Node(op, values(operands), attrs, types, label, body, data))
-    return Graph(name, values(inputs), values(outputs), aliases, results, origins, derived)
+    for op, operands, *others in table:
+        nodes.append(Node(op, values(operands), *others))
+    return Graph(name, values(inputs), values(outputs), *more)
 
 
 def keep(node: Node, args: tuple[Value, ...]) -> Node:
@@ -302,6 +295,12 @@ def keep(node: Node, args: tuple[Value, ...]) -> Node:
     if args == node.args:
         return node
     return Node(node.op, args, node.attrs, node.types, node.name, node.body, node.data)
+
+
+def become(changed: Changed, node: Node, made: Node) -> None:
+    """Notes in ``changed`` that the results of a ``node`` are now those of the one that was ``made`` in its place."""
+    for index in range(len(node.types)):
+        changed[node, index] = _value(Value, (made, index))
 
 
 def _visit(root: Node, seen: set[Node], order: list[Node]) -> None:

@@ -63,14 +63,17 @@ class Checked:
     alike: set[tuple[Boundary, Boundary]] = field(default_factory=set["tuple[Boundary, Boundary]"])
     inferred: dict[tuple[Operator, Types, str], Types] = field(default_factory=dict[tuple[Operator, Types, str], Types])
 
-    def rule_of(self, node: Node) -> Types:
-        """The result types that the rule of a node's operator infers."""
+    def agrees(self, node: Node) -> bool:
+        """Whether the rule of a node's operator infers the result types that it has."""
         operands = tuple([maker.types[index] for maker, index in node.args])
         key = (node.op, operands, node.attrs.text)
         found = self.inferred.get(key)
         if found is None:
-            found = self.inferred[key] = node.op.infer(operands, node.attrs)
-        return found
+            try:
+                found = self.inferred[key] = node.op.infer(operands, node.attrs)
+            except TypeRuleError:
+                return False
+        return found == node.types
 
 
 def verify(graph: Graph, checked: Checked | None = None) -> Checked:
@@ -109,8 +112,8 @@ def _broken(
     yield from _references(graph, astray)
     for node in nodes:
         op = node.op
-        if op not in CARRIED and node not in astray and (wrong := _wrong_types(node, found)):
-            yield "G4", wrong
+        if op not in CARRIED and node not in astray and not found.agrees(node):
+            yield "G4", _wrong_types(node)
         if op is CONSTANT or node.data is not None:
             yield from _content(node)
         if op is FUSED or node.body is not None:
@@ -177,14 +180,12 @@ def _reference(value: Value, place: str) -> str:
     return f"{place} is result {value.index} of {value.node.name}, which has {len(value.node.types)}"
 
 
-def _wrong_types(node: Node, checked: Checked) -> str:
-    """What is wrong with the result types of an operator, empty where nothing is."""
+def _wrong_types(node: Node) -> str:
+    """What is wrong with the result types of an operator that do not agree with its rule."""
     try:
-        inferred = checked.rule_of(node)
+        inferred = node.op.infer(tuple([value.type for value in node.args]), node.attrs)
     except TypeRuleError as error:
         return f"{node.name}: {error}"
-    if inferred == node.types:
-        return ""
     return f"{node.op.name} {node.name} has {_text(node.types)}, its rule gives {_text(inferred)}"
 
 

@@ -142,6 +142,8 @@ def _shares(node: Node, attrs: Attrs, builder: Builder) -> Iterator[Value]:
     """
     extents = node.args[0].type.shape[2:]
     if len(_extents(node.args[0])) == len(extents):
+        if _counts_all(node, attrs):
+            return
         ones = np.ones((1, 1, *_extents(node.args[0])), np.float32)
         share = np.asarray(node.op.meaning(ones, attrs=node.attrs) / POOL2D.meaning(ones, attrs=attrs))
         if np.any(share != 1):
@@ -152,6 +154,13 @@ def _shares(node: Node, attrs: Attrs, builder: Builder) -> Iterator[Value]:
             whole = builder.constant(np.float32(side))
             there = builder.emit(MINIMUM, builder.emit(EXTENT, value=extent, dst_type=FLOAT.name), whole)
             yield builder.emit(DIV, whole, there)
+
+
+def _counts_all(node: Node, attrs: Attrs) -> bool:
+    """Whether a mean is over all of each window: it lies in the image, or in padding that counts and does not hang over."""
+    (_, bottom, _, right), (*_, below, beside) = node.attrs.ints("pad", (0, 0, 0, 0)), attrs.ints("pad")
+    is_counted = node.attrs.bool("count_include_pad", False) and below <= bottom and beside <= right
+    return is_counted or not any(attrs.ints("pad"))
 
 
 def _extents(image: Value) -> tuple[int, ...]:

@@ -28,6 +28,8 @@ class ImageRegion:
 
 def image_regions(graph: Graph) -> tuple[ImageRegion, ...]:
     """The regions of a graph that hold a convolution, in its order."""
+    if not any(node.op in CONVOLVED for node in graph.operators):
+        return ()
     forms = _forms(graph)
     groups: DisjointSets[Value] = DisjointSets()
     firsts: list[Value] = []
