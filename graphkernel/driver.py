@@ -52,6 +52,7 @@ from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.pool import AVG_POOL, MAX_POOL
 from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
 from kernelgen.tensor.operators.shape import BROADCAST_TO
+from kernelgen.tensor.verify import Checked
 
 if TYPE_CHECKING:
     from kernelgen.tuning.database import Tunings
@@ -270,15 +271,15 @@ def _optimized(
     log: DecisionLog | None = None,
     progress: Progress | None = None,
 ) -> Graph:
-    steps = steps_for(options, catalogue)
+    steps, context = steps_for(options, catalogue), catalogue.context(options, log)
     seen = Environment.read()
     watchers = (
-        Verify(),
+        Verify(Checked(inferred=context.inferred)),
         *dumps_for(options, bool(seen.dump_dir or seen.dump_ir)),
         *hooks,
         *Advance.over(steps, progress),
     )
-    return run_steps(_graph(graph), steps, catalogue.context(options, log), watchers)
+    return run_steps(_graph(graph), steps, context, watchers)
 
 
 def _planned_as(graph: Graph, target: str, tuned: Tuned) -> Graph:

@@ -16,7 +16,8 @@ from graphkernel.decisions import DecisionLog
 from graphkernel.errors import GraphKernelError, OptionError, PassError
 from graphkernel.options import Options
 from kernelgen.system.cached_property import cached_property
-from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.graph import Builder, Graph
+from kernelgen.tensor.operator import Inferred
 
 if TYPE_CHECKING:
     from graphkernel.cluster.area import FusionPattern
@@ -28,13 +29,21 @@ LOGGER = logging.getLogger("graphkernel.passes")
 
 @dataclass(frozen=True)
 class Context:
-    """All that a pass may know besides the graph: options, the declared data it applies, and the log it writes to."""
+    """All that a pass may know besides the graph: options, the declared data it applies, and the log it writes to.
+
+    What type rules infer is kept for all passes, and for the check of what they made: rules are functions.
+    """
 
     options: Options = field(default_factory=Options)
     rules: tuple[Rule, ...] = ()
     expanders: Mapping[str, Expander] = field(default_factory=dict[str, "Expander"])
     fusion_patterns: tuple[FusionPattern, ...] = ()
     log: DecisionLog = field(default_factory=DecisionLog)
+    inferred: Inferred = field(default_factory=Inferred)
+
+    def builder(self, origin: str = "") -> Builder:
+        """One that makes nodes for a pass, in the place of the node labelled ``origin``."""
+        return Builder(origin=origin, inferred=self.inferred)
 
 
 def unchanged(graph: Graph, context: Context) -> Graph:

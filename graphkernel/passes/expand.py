@@ -16,7 +16,7 @@ from graphkernel.expanders.base import Declined, Expander, entry_name, expand
 from graphkernel.expanders.lists import expand_ops
 from graphkernel.ops import OPS
 from graphkernel.passes.base import Context, graph_pass
-from kernelgen.tensor.graph import Builder, Changed, Graph, Node, Value, become, keep
+from kernelgen.tensor.graph import Changed, Graph, Node, Value, become, keep
 from kernelgen.tensor.types import Category
 
 PASS_NAME = "graph_kernel_expander"
@@ -26,7 +26,7 @@ PASS_NAME = "graph_kernel_expander"
 def graph_kernel_expander(graph: Graph, context: Context) -> Graph:
     """Replaces each listed composite operator by its expansion; a declined expansion leaves the operator and says why."""
     listed = listed_ops(context)
-    expansions = _Expansions(context.options.target)
+    expansions = _Expansions(context)
     named = [(node, entry_name(node)) for node in graph.operators]
     names = {node: name for node, name in named if name in listed or node.op.composite}
 
@@ -58,9 +58,9 @@ def listed_ops(context: Context) -> frozenset[str]:
 
 @dataclass
 class _Expansions:
-    """What operators expand to on a target; of operators that are alike only one is computed."""
+    """What operators expand to; of operators that are alike only one is computed."""
 
-    target: str
+    context: Context
     known: dict[Hashable, tuple[Node, tuple[Value, ...], tuple[Value, ...] | Declined]] = field(default_factory=dict)
 
     def of(self, entry: Expander, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...] | Declined:
@@ -68,7 +68,7 @@ class _Expansions:
         key = (entry.name, node.attrs.text, node.types, tuple([_likeness(value, args) for value in args]))
         known = self.known.get(key)
         if known is None:
-            found = _expanded(entry, node, args, Builder(origin=node.name), self.target)
+            found = _expanded(entry, node, args, self.context)
             self.known[key] = node, args, found
             return found
         first, operands, found = known
@@ -100,11 +100,9 @@ def _moved(results: tuple[Value, ...], replaced: Changed, first: Node, node: Nod
     return tuple([replaced[value] for value in results])
 
 
-def _expanded(
-    entry: Expander, node: Node, args: tuple[Value, ...], builder: Builder, target: str
-) -> tuple[Value, ...] | Declined:
+def _expanded(entry: Expander, node: Node, args: tuple[Value, ...], context: Context) -> tuple[Value, ...] | Declined:
     try:
-        return expand(entry, node, args, builder, target)
+        return expand(entry, node, args, context.builder(node.name), context.options.target)
     except TypeRuleError as error:
         return Declined(f"the expansion does not type-check: {error}")
 

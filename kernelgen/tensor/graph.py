@@ -7,7 +7,7 @@ two graphs are equal when they have the same structure (:mod:`kernelgen.tensor.c
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import numpy as np
@@ -18,7 +18,7 @@ from kernelgen.tensor.attrs import NONE
 from kernelgen.tensor.compare import difference
 from kernelgen.tensor.constant_data import ConstantData, Contents, Derivation
 from kernelgen.tensor.derived import Derived
-from kernelgen.tensor.operator import CONSTANT, FUSED, LEAVES, PARAMETER, Operator
+from kernelgen.tensor.operator import CONSTANT, FUSED, LEAVES, PARAMETER, Inferred, Operator
 from kernelgen.tensor.printer import notebook_text, show
 from kernelgen.tensor.types import Attrs, DType, Shape, TensorType, dtype, symbols_of
 
@@ -175,9 +175,8 @@ class Graph:
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes that outputs need, operands before users, leaves included; a fixed order for a fixed graph."""
-        order: list[Node] = []
-        seen: set[Node] = {value.node for value in self.inputs}
-        order.extend(value.node for value in self.inputs)
+        order = [value.node for value in self.inputs]
+        seen = set(order)
         for output in self.outputs:
             _visit(output.node, seen, order)
         return tuple(order)
@@ -207,7 +206,7 @@ class Graph:
     @cached_property
     def input_symbols(self) -> tuple[str, ...]:
         """The symbols in the shapes of inputs, sorted."""
-        return symbols_of(dim for value in self.inputs for dim in value.type.shape)
+        return symbols_of(dim for value in self.inputs if not value.type.is_counted for dim in value.type.shape)
 
     @cached_property
     def defined_symbols(self) -> tuple[str, ...]:
@@ -244,7 +243,9 @@ class Graph:
 
     def with_outputs(self, outputs: tuple[Value, ...]) -> Graph:
         """The same function boundary over other outputs, which keep their names; the same object when they are the same."""
-        return self if outputs == self.outputs else replace(self, outputs=outputs)
+        if outputs == self.outputs:
+            return self
+        return Graph(self.name, self.inputs, outputs, self.aliases, self.results, self.origins, self.derived)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Graph) and difference(self, other) is None
@@ -330,13 +331,14 @@ class Builder:
     ``effects`` lists (input, value written into it) in order; whoever makes the graph turns them into aliases.
     ``token`` is that of the last ordered operator (:mod:`kernelgen.tensor.order`), which becomes the graph's last output.
     ``origin`` is the label of the node that the new ones stand for: they are called ``origin.0``, ``origin.1``, ...
-    Nodes are immutable; only the builder's own tables grow.
+    What type rules infer is kept in ``inferred``, which builders may share. Nodes are immutable; only tables grow.
     """
 
     intern: bool = False
     origin: str = ""
     effects: list[tuple[Value, Value]] = field(default_factory=list)
     token: Value | None = None
+    inferred: Inferred = field(default_factory=Inferred)
     _labels: dict[str, int] = field(default_factory=dict)
     _interned: dict[object, Node] = field(default_factory=dict)
     _contents: Contents = field(default_factory=Contents)
@@ -377,12 +379,10 @@ class Builder:
         if not self.intern:
             return self._made(op, operands, attrs, name)
         key = (op, operands, attrs.text)  # as text, because 1 == True == 1.0 and 0.0 == -0.0
-        if (found := self._interned.get(key)) is None:
-            found = self._interned[key] = self._made(op, operands, attrs, name)
-        return found
+        return self._interned.get(key) or self._interned.setdefault(key, self._made(op, operands, attrs, name))
 
     def _made(self, op: Operator, operands: tuple[Value, ...], attrs: Attrs, name: str) -> Node:
-        types = op.infer(tuple([maker.types[index] for maker, index in operands]), attrs)
+        types = self.inferred.of(op, tuple([maker.types[index] for maker, index in operands]), attrs)
         return Node(op, operands, attrs, types, self.label(name or "t"))
 
     def fused(self, body: Graph, args: Iterable[Value], name: str = "") -> Node:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from inspect import Parameter
 from types import MappingProxyType
@@ -237,3 +237,21 @@ CONSTANT = Operator(
 )
 FUSED = Operator("Fused", Kind.OPAQUE, None, _no_operands, _no_meaning, doc="One kernel; `body` is what it computes.")
 LEAVES = frozenset({PARAMETER, CONSTANT})
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What type rules have inferred: functions of types and attributes, which are asked the same again and again."""
+
+    _known: dict[object, tuple[TensorType, ...]] = field(default_factory=dict)
+
+    def of(self, op: Operator, types: tuple[TensorType, ...], attrs: Attrs) -> tuple[TensorType, ...]:
+        """The result types of ``op`` on operands of these ``types`` with ``attrs``, which count as text, for 1 == True.
+
+        Raises ``TypeRuleError`` where they do not fit.
+        """
+        key = (op, types, attrs.text)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = op.infer(types, attrs)
+        return found

@@ -18,7 +18,7 @@ from kernelgen.tensor.definitions import mentioned_by
 from kernelgen.tensor.derived import FUNCTIONS
 from kernelgen.tensor.graph import CONSTANT, FUSED, LEAVES, PARAMETER, Graph, Node, Value
 from kernelgen.tensor.literals import RESERVED
-from kernelgen.tensor.operator import Operator
+from kernelgen.tensor.operator import Inferred
 from kernelgen.tensor.order import broken_order
 from kernelgen.tensor.types import Shape, TensorType, dtype
 
@@ -44,7 +44,6 @@ INVARIANTS: dict[str, str] = {
 CARRIED = LEAVES | {FUSED}
 """The operators whose nodes carry their types: no rule infers them."""
 
-Types = tuple[TensorType, ...]
 Symbols = tuple[str, ...]
 Boundary = tuple[object, ...]
 
@@ -61,19 +60,15 @@ class Checked:
     nodes: dict[Symbols, set[Node]] = field(default_factory=dict[Symbols, "set[Node]"])
     kernels: set[tuple[Symbols, Boundary]] = field(default_factory=set["tuple[Symbols, Boundary]"])
     alike: set[tuple[Boundary, Boundary]] = field(default_factory=set["tuple[Boundary, Boundary]"])
-    inferred: dict[tuple[Operator, Types, str], Types] = field(default_factory=dict[tuple[Operator, Types, str], Types])
+    inferred: Inferred = field(default_factory=Inferred)
 
     def agrees(self, node: Node) -> bool:
         """Whether the rule of a node's operator infers the result types that it has."""
-        operands = tuple([maker.types[index] for maker, index in node.args])
-        key = (node.op, operands, node.attrs.text)
-        found = self.inferred.get(key)
-        if found is None:
-            try:
-                found = self.inferred[key] = node.op.infer(operands, node.attrs)
-            except TypeRuleError:
-                return False
-        return found == node.types
+        try:
+            types = tuple([maker.types[index] for maker, index in node.args])
+            return self.inferred.of(node.op, types, node.attrs) == node.types
+        except TypeRuleError:
+            return False
 
 
 def verify(graph: Graph, checked: Checked | None = None) -> Checked:

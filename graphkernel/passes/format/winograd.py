@@ -44,6 +44,7 @@ from graphkernel.passes.format.tiles import (
     transformed,
 )
 from kernelgen.tensor.graph import Builder, Graph, Node, Value
+from kernelgen.tensor.operator import Inferred
 from kernelgen.tensor.operators.elemwise import MUL
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
@@ -71,13 +72,14 @@ Joins = dict[tuple[TensorType, TensorType, str], tuple[Value, Value]]
 class _Known:
     """What was made for one convolution and serves each that is like it: nodes never change, so kernels share them."""
 
+    inferred: Inferred
     bodies: Bodies = field(default_factory=Bodies)
     cut: Cut = field(default_factory=Cut)
     joins: Joins = field(default_factory=Joins)
 
     def tiles(self, image: Value, tiling: Tiling, name: str) -> Value:
         """[16, T, C]: the tiles of an image for what has this ``name``, by a kernel of its own where there is none yet."""
-        body = self.bodies.get(tiling) or self.bodies.setdefault(tiling, _cutting(image, tiling))
+        body = self.bodies.get(tiling) or self.bodies.setdefault(tiling, _cutting(image, tiling, self.inferred))
         found = self.cut.get((image, tiling))
         if found is None or _bytes(found) > MOST_HELD:
             found = self.cut[image, tiling] = call_of(called(body, f"{name}_tiles"), (image,)).out
@@ -96,7 +98,7 @@ def winograd(graph: Graph, context: Context) -> Graph:
     }
     if not chosen and not gradients:
         return graph
-    known = _Known()
+    known = _Known(context.inferred)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         if node in gradients:
@@ -157,7 +159,7 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
     for number, node in enumerate(convolutions):
         image, weights = (given[arg] for arg in node.args)
         operands.append(_products(image, weights, node, known))
-        parameter, joined[node] = _joined(operands[-1].type, node, f"tiles{number}", known.joins)
+        parameter, joined[node] = _joined(operands[-1].type, node, f"tiles{number}", known)
         parameters.append(parameter)
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -173,7 +175,7 @@ def _products(image: Value, weights: Value, node: Node, known: _Known) -> Value:
     """[16, N, H / 2, W / 2, O]: the products of all tiles with the transformed windows, place by place in a tile."""
     tiling = Tiling.of(image, node.out, node.attrs.ints("pad", (0, 0, 0, 0)))
     tiles = known.tiles(image, tiling, node.name)
-    builder = Builder()
+    builder = Builder(inferred=known.inferred)
     operands = (tiles, _known_factors(weights, builder) if weights.is_known else _learnt_factors(weights, node))
     given = tuple(
         builder.parameter(name, value.type) for name, value in zip(("tiles", "factors"), operands, strict=True)
@@ -185,9 +187,9 @@ def _products(image: Value, weights: Value, node: Node, known: _Known) -> Value:
     return call_of(with_unique_labels(body), operands).out
 
 
-def _cutting(image: Value, tiling: Tiling) -> Graph:
+def _cutting(image: Value, tiling: Tiling, inferred: Inferred) -> Graph:
     """The body that gives the tiles of such images."""
-    builder = Builder()
+    builder = Builder(inferred=inferred)
     whole = builder.parameter("image", image.type)
     return with_unique_labels(Graph("tiles", (whole,), (tiling.emit(whole, builder),)))
 
@@ -236,19 +238,18 @@ def _factors(windows: np.ndarray) -> np.ndarray:
     return found.reshape(-1, *windows.shape[2:])
 
 
-def _joined(products: TensorType, node: Node, label: str, known: Joins) -> tuple[Value, Value]:
+def _joined(products: TensorType, node: Node, label: str, known: _Known) -> tuple[Value, Value]:
     """A parameter for the products of a convolution's tiles, and the convolution's result from them under its own name."""
     kind = products, node.out.type, label
-    if kind not in known:
+    if kind not in known.joins:
         parameter = Builder().parameter(label, products)
-        known[kind] = parameter, _join(parameter, node)
-    parameter, result = known[kind]
+        known.joins[kind] = parameter, _join(parameter, node, Builder(inferred=known.inferred))
+    parameter, result = known.joins[kind]
     return parameter, replace(result.node, name=node.name).out
 
 
-def _join(products: Value, node: Node) -> Value:
+def _join(products: Value, node: Node, builder: Builder) -> Value:
     """The result of convolutions like the ``node`` from the products of their tiles."""
-    builder = Builder()
     count, (rows, columns, channels) = extents(node.out)
     parts = builder.node(SPLIT, (products,), Attrs.of(axis=0, size_splits=(1,) * PLACES)).outs
     grid = [list(parts[SIDE * row : SIDE * (row + 1)]) for row in range(SIDE)]
