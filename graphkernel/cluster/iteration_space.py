@@ -84,9 +84,13 @@ def spread(operand: TensorType, result: TensorType) -> Space | None:
     return space_of(result.shape, marked) if marked else None
 
 
+SPREADING = (Kind.ELEMWISE, Kind.BROADCAST)
+"""The kinds of operators that spread their operands."""
+
+
 def spread_of_operand(node: Node, index: int) -> Space | None:
-    """How a node reads one operand; only element-wise operators and broadcasts spread theirs."""
-    if node.op.kind not in (Kind.ELEMWISE, Kind.BROADCAST):
+    """How a node reads one operand."""
+    if node.op.kind not in SPREADING:
         return None
     return spread(node.args[index].type, node.types[0])
 

@@ -22,13 +22,15 @@ _SUFFIXED = re.compile(rf"_({'|'.join(SUFFIXES)})(_\d+)?$")
 
 def kernel_name(body: Graph, suffix: str) -> str:
     """``Fused_Mul_Add_fusion``; a long list ends in ``_more``."""
-    names: list[str] = []
+    names, left = ["Fused"], LONGEST
     for node in body.operators:
-        if sum(map(len, names)) + len(names) + len(node.op.name) > LONGEST:
+        name = node.op.name
+        if len(name) > left:
             names.append("more")
             break
-        names.append(node.op.name)
-    return "_".join(["Fused", *names, suffix])
+        names.append(name)
+        left -= len(name) + 1
+    return "_".join([*names, suffix])
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +109,8 @@ def called(body: Graph, name: str) -> Graph:
     """The ``body`` under another ``name``, with what is known of its nodes; the same object when that is its name."""
     if name == body.name:
         return body
-    made = replace(body, name=name)
-    vars(made).update({**vars(body), "name": name})
+    made = object.__new__(Graph)
+    vars(made).update(vars(body), name=name)
     return made
 
 
@@ -120,14 +122,13 @@ def suffix_of(body: Graph) -> str:
 
 def rename_kernels(graph: Graph) -> Graph:
     """Names every kernel anew from what it holds."""
-    names = Names()
+    names, kernels = Names(), {node: node.body for node in graph.operators if node.body is not None}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> Sequence[Value]:
-        if node.body is not None:
-            body = names.named(node.body, suffix_of(node.body))
-            if body is not node.body:
-                label = body.name if node.name.startswith(node.body.name) else node.name
-                node = replace(node, body=body, name=label)
-        return keep(node, args).outs
+        body = names.named(kernels[node], suffix_of(kernels[node]))
+        if body is node.body:
+            return keep(node, args).outs
+        label = body.name if node.name.startswith(kernels[node].name) else node.name
+        return Node(node.op, args, node.attrs, node.types, label, body, node.data).outs
 
-    return with_unique_labels(graph.rebuild(rewrite))
+    return with_unique_labels(graph.rebuild(rewrite, kernels))

@@ -8,7 +8,7 @@ from itertools import islice
 from weakref import proxy
 
 from graphkernel.cluster.area import Area, FusionPattern, Link, Mode
-from graphkernel.cluster.iteration_space import Space, reduction_space, spread_of_operand
+from graphkernel.cluster.iteration_space import SPREADING, Space, reduction_space, spread
 from graphkernel.cluster.maximal_clusters import edges
 from graphkernel.cluster.merge_dag import Reach
 from graphkernel.cluster.own_products import is_own
@@ -45,7 +45,7 @@ class Partition:
         self._outputs = frozenset(graph.outputs)
         self._position = {node: number for number, node in enumerate(nodes)}
         self._home = list(range(len(nodes)))
-        spreads = [tuple(spread_of_operand(node, index) for index in range(len(node.args))) for node in nodes]
+        spreads = list(map(_spreads_of, nodes))
         self._areas = {number: self._single(number, node, spreads[number]) for number, node in enumerate(nodes)}
         self._order: tuple[Area, ...] | None = None
         self._ops = frozenset([node.op for node in nodes])
@@ -128,13 +128,14 @@ class Partition:
     def _is_outside(self, node: Node) -> bool:
         return node not in self._position
 
-    def _is_needed(self, value: Value, inside: Collection[int]) -> bool:
+    def _is_needed(self, value: Value, inside: set[Node]) -> bool:
+        """Whether a value is a result, or an operator that is not inside uses it."""
         if value in self._outputs:
             return True
-        several = len(value.node.types) > 1
-        place, home = self._position, self._home
-        users = [user for user in self.graph.users[value.node] if user not in place or home[place[user]] not in inside]
-        return any([value in user.args for user in users]) if several else bool(users)
+        users = self.graph.users[value.node]
+        if inside.issuperset(users):
+            return False
+        return len(value.node.types) == 1 or any([value in user.args for user in users if user not in inside])
 
     def is_acyclic(self, areas: Collection[Area]) -> bool:
         """True when the areas can merge without closing a cycle."""
@@ -145,23 +146,24 @@ class Partition:
         dominant = max(areas, key=lambda area: (area.kind, self._position[area.nodes[-1]]))
         numbers = {area.number for area in areas}
         stays = self._reach.representative(numbers)
-        kind = max(area.kind for area in areas)
+        kind = dominant.kind
         if self._relink(numbers, stays) and kind is Kind.ELEMWISE:
             kind = Kind.BROADCAST
         nodes = sorted([node for area in areas for node in area.nodes], key=self._position.__getitem__)
+        inside = set(nodes)
         operands = frozenset().union(*[area.operands for area in areas])
         reads = frozenset().union(*[area.reads for area in areas])
-        results = [value for area in areas for value in area.outputs if self._is_needed(value, numbers)]
+        results = [value for area in areas for value in area.outputs if self._is_needed(value, inside)]
         area = Area(
             number=self._reach.merge(numbers),
             nodes=tuple(nodes),
             kind=kind,
             elements=dominant.elements,
-            spaces=frozenset().union(*(area.spaces for area in areas)),
-            operands=frozenset([value for value in operands if self.home(value.node) not in numbers]),
-            reads=frozenset([value for value in reads if self.home(value.node) not in numbers]),
+            spaces=frozenset().union(*[area.spaces for area in areas]),
+            operands=frozenset([value for value in operands if value.node not in inside]),
+            reads=frozenset([value for value in reads if value.node not in inside]),
             outputs=tuple(sorted(results, key=lambda value: (self._position[value.node], value.index))),
-            is_output=any(area.is_output for area in areas),
+            is_output=any([area.is_output for area in areas]),
             mode=Mode.COMPOSITE if kind > Kind.RESHAPE else Mode.BASIC,
             neighbours=self._weakly,
         )
@@ -177,9 +179,11 @@ class Partition:
                 for node in area.nodes:
                     self._home[self._position[node]] = merged.number
         self._areas[merged.number] = merged
-        for number in (*(area.number for area in areas), *self._reach.neighbours(merged.number)):
-            self._inputs.pop(number, None)
-            self._users.pop(number, None)
+        touched = [*[area.number for area in areas], *self._reach.neighbours(merged.number)]
+        for links in (self._inputs, self._users):
+            for number in touched:
+                if number in links:
+                    del links[number]
 
     def _relink(self, numbers: Collection[int], stays: int) -> bool:
         """Links of the areas become links of the one that stays; True when one of them broadcasts to another."""
@@ -202,23 +206,30 @@ class Partition:
         return Area(
             number=number,
             nodes=(node,),
-            kind=_kind(node, [space for _, space in tensors]),
+            kind=_kind(node, tensors),
             elements=node.types[0].size,
             spaces=frozenset({reduction_space(node)} if node.op.kind is Kind.REDUCE else ()),
             operands=frozenset(node.args),
             reads=frozenset([arg for arg, space in tensors if space is None]),
-            outputs=tuple(value for value in node.outs if self._is_needed(value, {number})),
+            outputs=tuple([value for value in node.outs if self._is_needed(value, {node})]),
             is_output=node in self.graph.output_nodes or any(map(self._is_outside, self.graph.users[node])),
             mode=Mode.BASIC if node.op in BASIC_OPERATORS and not is_own(node) else Mode.COMPOSITE,
             neighbours=self._weakly,
         )
 
 
-def _kind(node: Node, spreads: Spreads) -> Kind:
+def _spreads_of(node: Node) -> Spreads:
+    """The spaces over which a node broadcasts its operands, None for each that it reads as it is."""
+    if node.op.kind not in SPREADING:
+        return (None,) * len(node.args)
+    return tuple([spread(arg.type, node.types[0]) for arg in node.args])
+
+
+def _kind(node: Node, tensors: Sequence[tuple[Value, Space | None]]) -> Kind:
     """The operator's kind; an element-wise operator that broadcasts a tensor is a broadcast, a scalar does not count."""
     if node.op.kind is not Kind.ELEMWISE:
         return node.op.kind
-    return Kind.ELEMWISE if all(space is None for space in spreads) else Kind.BROADCAST
+    return Kind.ELEMWISE if all([space is None for _, space in tensors]) else Kind.BROADCAST
 
 
 def _between(producer: Node, user: Node, spreads: Spreads) -> frozenset[Space]:

@@ -28,6 +28,8 @@ class Kind(IntEnum):
     REDUCE = 4  # several input elements feed one output element
     OPAQUE = 5  # anything else
 
+    __hash__ = int.__hash__  # kinds are in sets that are asked often, and that of Enum is a function of Python
+
 
 InferRule = Callable[[tuple[TensorType, ...], Attrs], tuple[TensorType, ...]]
 Meaning = Callable[..., Any]
