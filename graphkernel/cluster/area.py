@@ -62,14 +62,15 @@ class Neighbours(Protocol):
 class Area:
     """A connected set of operators that will share a kernel; ``number`` names it among the living areas.
 
-    ``kind`` is the greatest kind in it, ``elements`` the number of elements its dominant operator makes,
-    ``spaces`` the spaces of its reductions, ``operands`` the values from outside that it reads, ``reads`` those that it
-    reads element by element, ``outputs`` the results that other areas or the outside use. Its ``neighbours`` hold it,
-    and are not held by it: it tells of them as long as they are there.
+    ``ops`` are those that its operators apply, ``kind`` is the greatest kind in it, ``elements`` the number of elements its
+    dominant operator makes, ``spaces`` the spaces of its reductions, ``operands`` the values from outside that it reads,
+    ``reads`` those that it reads element by element, ``outputs`` the results that other areas or the outside use. Its
+    ``neighbours`` hold it, and are not held by it: it tells of them as long as they are there.
     """
 
     number: Final[int]
     nodes: Final[tuple[Node, ...]]
+    ops: Final[frozenset[Operator]]
     kind: Final[Kind]
     elements: Final[Dim]
     spaces: Final[frozenset[Space]]
@@ -157,6 +158,10 @@ class FusionPattern:
     def doc(self) -> str:
         """What it fuses."""
         return self.propose.__doc__ or ""
+
+    def grows(self, area: Area) -> bool:
+        """Whether it may want something for an ``area``."""
+        return area.kind in self.kinds and (self.ops is None or not self.ops.isdisjoint(area.ops))
 
 
 def fusion(

@@ -30,7 +30,8 @@ def grow(
     ``patterns`` take turns in their order, within ``limits``.
     """
     growth = Growth(Partition(graph, section), limits)
-    while growth.round(patterns):
+    able = [pattern for pattern in patterns if growth.partition.holds(pattern)]
+    while growth.round(able):
         pass
     return growth
 
@@ -72,15 +73,19 @@ class Growth:
         self.objections.clear()
         before = self.merges
         for pattern in patterns:
-            if self.partition.is_one or not self.partition.may_grow(pattern):
+            if self.partition.is_one:
+                break
+            if self.partition.kinds.isdisjoint(pattern.kinds):
                 continue
             for number in [area.number for area in self.partition.areas]:
-                if self.idle.get((pattern.name, number)) == self.merges:
-                    continue
                 area = self.partition.area(number)
-                while area is not None and area.kind in pattern.kinds:
+                while area is not None and pattern.grows(area) and not self.is_idle(pattern, area):
                     area = self.apply(pattern, area)
         return self.merges > before
+
+    def is_idle(self, pattern: FusionPattern, area: Area) -> bool:
+        """Whether a ``pattern`` wanted nothing for an ``area``, and nothing merged since."""
+        return self.idle.get((pattern.name, area.number)) == self.merges
 
     def apply(self, pattern: FusionPattern, area: Area) -> Area | None:
         """The area after the merges that the pattern wants and that are allowed; None when there is none."""

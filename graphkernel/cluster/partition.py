@@ -26,6 +26,9 @@ BASIC_OPERATORS = frozenset({ALL_REDUCE, ASSIGN, BATCH_MATMUL, GROUPED_MATMUL, M
 Spreads = Sequence[Space | None]
 """For each operand of an operator the space over which it is broadcast."""
 
+NOWHERE: frozenset[Space] = frozenset()
+"""The spaces of most operators, and over which most values are broadcast: one object, as Python makes one each time."""
+
 NEAREST = 16
 """How many of the readers of one tensor an area sees as siblings."""
 
@@ -67,13 +70,16 @@ class Partition:
             self._order = tuple(self._areas[number] for number in self._reach.nodes)
         return self._order
 
-    def may_grow(self, pattern: FusionPattern) -> bool:
-        """Whether there are areas of a kind that a ``pattern`` grows, and operators that these hold."""
-        if pattern.ops is not None and self._ops.isdisjoint(pattern.ops):
-            return False
+    def holds(self, pattern: FusionPattern) -> bool:
+        """Whether there are operators that the areas hold which a ``pattern`` grows."""
+        return pattern.ops is None or not self._ops.isdisjoint(pattern.ops)
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of the living areas."""
         if self._kinds is None:
             self._kinds = frozenset([area.kind for area in self._areas.values()])
-        return not self._kinds.isdisjoint(pattern.kinds)
+        return self._kinds
 
     @property
     def is_one(self) -> bool:
@@ -157,9 +163,10 @@ class Partition:
         area = Area(
             number=self._reach.merge(numbers),
             nodes=tuple(nodes),
+            ops=frozenset().union(*[area.ops for area in areas]),
             kind=kind,
             elements=dominant.elements,
-            spaces=frozenset().union(*[area.spaces for area in areas]),
+            spaces=_union([area.spaces for area in areas]),
             operands=frozenset([value for value in operands if value.node not in inside]),
             reads=frozenset([value for value in reads if value.node not in inside]),
             outputs=tuple(sorted(results, key=lambda value: (self._position[value.node], value.index))),
@@ -198,7 +205,7 @@ class Partition:
                         broadcasts = broadcasts or bool(spread)
                     elif spread is not None:
                         new = (neighbour, stays) if pair[1] == old else (stays, neighbour)
-                        self._spreads[new] = self._spreads.get(new, frozenset()) | spread
+                        self._spreads[new] = _union([self._spreads.get(new, NOWHERE), spread])
         return broadcasts
 
     def _single(self, number: int, node: Node, spreads: Spreads) -> Area:
@@ -206,9 +213,10 @@ class Partition:
         return Area(
             number=number,
             nodes=(node,),
+            ops=frozenset((node.op,)),
             kind=_kind(node, tensors),
             elements=node.types[0].size,
-            spaces=frozenset({reduction_space(node)} if node.op.kind is Kind.REDUCE else ()),
+            spaces=frozenset((reduction_space(node),)) if node.op.kind is Kind.REDUCE else NOWHERE,
             operands=frozenset(node.args),
             reads=frozenset([arg for arg, space in tensors if space is None]),
             outputs=tuple([value for value in node.outs if self._is_needed(value, {node})]),
@@ -235,4 +243,9 @@ def _kind(node: Node, tensors: Sequence[tuple[Value, Space | None]]) -> Kind:
 def _between(producer: Node, user: Node, spreads: Spreads) -> frozenset[Space]:
     """The spaces over which a user broadcasts what a producer makes."""
     found = zip(user.args, spreads, strict=True)
-    return frozenset([space for arg, space in found if space is not None and arg.node is producer])
+    spaces = [space for arg, space in found if space is not None and arg.node is producer]
+    return frozenset(spaces) if spaces else NOWHERE
+
+
+def _union(parts: Sequence[frozenset[Space]]) -> frozenset[Space]:
+    return NOWHERE.union(*parts) if any(parts) else NOWHERE
