@@ -52,7 +52,9 @@ def merge_equal(graph: Graph, context: Context, pass_name: str, *, reductions: b
     reduced: dict[object, Node] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        kept = keep(node, tuple([arg if arg.node.data is None else _shared_constant(arg, first) for arg in args]))
+        if any([maker.data is not None for maker, _ in args]):
+            args = tuple([arg if arg.node.data is None else _shared_constant(arg, first) for arg in args])
+        kept = keep(node, args)
         known = first.setdefault(_key(kept), kept)
         if known is not kept:
             context.log.add(pass_name, "merged-equal", node.name, known.name)

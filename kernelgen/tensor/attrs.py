@@ -123,7 +123,11 @@ class Attrs(Mapping[str, AttrValue]):
         return Attrs(tuple((key, value) for key, value in self.items_ if key not in names))
 
     def _typed(self, name: Text, default: Any, kinds: type | tuple[type, ...]) -> Any:
-        value = self.get(name, default)
+        value = default
+        for key, found in self.items_:
+            if key == name:
+                value = found
+                break
         if value is None:
             raise KeyError(f"attribute {name!r} is missing; present: {', '.join(self) or 'none'}")
         if not isinstance(value, kinds):

@@ -65,8 +65,7 @@ class Checked:
     def agrees(self, node: Node) -> bool:
         """Whether the rule of a node's operator infers the result types that it has."""
         try:
-            types = tuple([maker.types[index] for maker, index in node.args])
-            return self.inferred.of(node.op, types, node.attrs) == node.types
+            return self.inferred.of(node.op, _types_of(node.args), node.attrs) == node.types
         except TypeRuleError:
             return False
 
@@ -193,6 +192,10 @@ def _content(node: Node) -> Iterator[tuple[str, str]]:
             yield "G5", f"constant {node.name}: {_text(node.types)} has content {of}{list(shape)}"
 
 
+def _types_of(values: Iterable[Value]) -> tuple[TensorType, ...]:
+    return tuple([maker.types[index] for maker, index in values])
+
+
 def _is_form(type_: TensorType, shape: Shape, of: np.dtype[Any]) -> bool:
     """Whether an array of this shape and data type is the content of a constant of a type; few are opaque."""
     return type_.shape == shape and type_.dtype.numpy == of and not (type_.dtype.is_opaque and type_.dtype != dtype(of))
@@ -203,10 +206,10 @@ def _body(node: Node, earlier: Checked, found: Checked, known: Symbols) -> Itera
         yield "G6", f"{node.op.name} {node.name} {'has' if node.body is not None else 'lacks'} a body"
     if node.body is None:
         return
-    operands, taken = [value.type for value in node.args], [value.type for value in node.body.inputs]
+    operands, taken = _types_of(node.args), _types_of(node.body.inputs)
     if operands != taken:
         yield "G6", f"{node.name} has the operands {_text(operands)}, its body takes {_text(taken)}"
-    given = tuple(value.type for value in node.body.outputs if value.index < len(value.node.types))
+    given = tuple([maker.types[index] for maker, index in node.body.outputs if index < len(maker.types)])
     if node.types != given:
         yield "G6", f"{node.name} has {_text(node.types)}, its body gives {_text(given)}"
     for inner in node.body.operators if node.body.defined_symbols else ():

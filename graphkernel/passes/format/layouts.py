@@ -30,7 +30,7 @@ def inverse(rank: int) -> tuple[int, ...]:
 
 def is_image(value: Value) -> bool:
     """Whether a value has dims for images, channels, rows and columns, and is not known."""
-    return value.type.rank == IMAGE and not value.is_known
+    return len(value.shape) == IMAGE and not value.is_known
 
 
 def is_pixel(value: Value) -> bool:

@@ -97,10 +97,13 @@ class _Rewriter:
         results = form(node, operands, self.builder)
         if not images_out(node):
             return results
-        self.last.update(zip(node.outs, results, strict=True))
+        became = list(zip(node.outs, results, strict=True))
+        self.last.update(became)
         return tuple(
-            moved(value, inverse(value.type.rank), self.builder) if old in self.read else value
-            for old, value in zip(node.outs, results, strict=True)
+            [
+                moved(value, inverse(value.type.rank), self.builder) if old in self.read else value
+                for old, value in became
+            ]
         )
 
     def _outside(self, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
