@@ -49,9 +49,7 @@ def to_nhwc_format(graph: Graph, context: Context) -> Graph:
     if not chosen:
         return graph
     forms = {node: _by_tiles(node, context.options) or form for node, form in chosen.items()}
-    return with_unique_labels(
-        graph.rebuild(_Rewriter(forms, _read_as_before(graph, forms), context.builder()).rewrite)
-    )
+    return with_unique_labels(graph.rebuild(_Rewriter(forms, _read_as_before(graph, forms), context.builder()).rewrite))
 
 
 def _by_tiles(node: Node, options: Options) -> Form | None:
