@@ -52,8 +52,8 @@ def _turned(x: Tensor, swap: bool) -> Tensor:
     return ops.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)) if swap else x
 
 
-PLANES = (0, 3, 1, 2)
-"""From NHWC to NCHW."""
+PLANES, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
+"""From NHWC to NCHW, and back."""
 
 
 @gradient(CONV2D)
@@ -62,10 +62,10 @@ def conv2d(of: Application) -> Cotangents:
     (x, weight), window, dy = of.operands, _window(of), of.dy
     last = window.pop("format", "NCHW") == NHWC
     if last:
-        x, dy, weight = (ops.transpose(v, turn) for v, turn in ((x, PLANES), (dy, PLANES), (weight, (3, 2, 0, 1))))
+        x, dy, weight = _in_planes(x, dy, weight)
     to_x = ops.conv2d_backprop_input(dy, weight, input_size=x.shape, **window)
     to_weight = ops.conv2d_backprop_filter(dy, x, filter_size=weight.shape, **window)
-    return [ops.transpose(to_x, (0, 2, 3, 1)), ops.transpose(to_weight, (2, 3, 1, 0))] if last else [to_x, to_weight]
+    return [ops.transpose(to_x, LAST), ops.transpose(to_weight, (2, 3, 1, 0))] if last else [to_x, to_weight]
 
 
 @gradient(conv_gradients.CONV2D_BACKPROP_INPUT)
@@ -81,11 +81,17 @@ def conv2d_backprop_input(of: Application) -> Cotangents:
 @gradient(conv_gradients.CONV2D_BACKPROP_FILTER)
 def conv2d_backprop_filter(of: Application) -> Cotangents:
     """Conv2D; Conv2DBackpropInput"""
-    (dy, x), window = of.operands, _window(of)
-    return [
-        ops.conv2d(x, of.dy, **window),
-        ops.conv2d_backprop_input(dy, of.dy, input_size=x.shape, **window),
-    ]
+    (dy, x), window, weight = of.operands, _window(of), of.dy
+    last = window.pop("format", "NCHW") == NHWC
+    if last:
+        x, dy, weight = _in_planes(x, dy, weight)
+    found = [ops.conv2d(x, weight, **window), ops.conv2d_backprop_input(dy, weight, input_size=x.shape, **window)]
+    return [ops.transpose(each, LAST) for each in found] if last else found
+
+
+def _in_planes(x: Tensor, dy: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Images of NHWC in NCHW, a weight of HWIO in OIHW."""
+    return ops.transpose(x, PLANES), ops.transpose(dy, PLANES), ops.transpose(weight, (3, 2, 0, 1))
 
 
 def _window(of: Application) -> dict[str, Any]:  # as the convolution has them
