@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--json", type=Path, required=True, help="the record; it is gone on with where it is there")
     parser.add_argument("--only", default="", help="networks whose name has this in it, measured anew")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--races", action="store_true", help="only races, all anew; what else the record has stays")
     arguments = parser.parse_args()
     record: dict[str, Any] = json.loads(arguments.json.read_text()) if arguments.json.exists() else {"networks": {}}
