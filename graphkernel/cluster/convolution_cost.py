@@ -127,7 +127,7 @@ def tiles_cost(node: Node, is_learnt: bool = False) -> Ways:
     terms = prod(dim for dim in node.args[1].type.shape[:3] if isinstance(dim, int))
     channels = terms // WINDOW_TERMS
     products = TILE_TERMS * points / TILE_RESULTS
-    each = -(-results // LANES) * LANES / TERMS_PER_CYCLE / OWN_SHARES[Windows.DENSE]
+    each = _cycles_of_terms(results)
     moved = 2 * FLOAT_BYTES * products * (channels + results) / CACHED_BYTES_PER_CYCLE
     weights = FLOAT_BYTES * channels * results / BYTES_PER_CYCLE
     return Ways(
@@ -142,13 +142,18 @@ def gradient_cost(node: Node) -> Ways:
     sizes = sizes_of(node)
     results, channels = (int(_elements((1, dim))) for dim in sizes.weights[:2])
     points = _elements((sizes.result[0], *sizes.result[2:]))
-    each = channels * -(-results // LANES) * LANES / TERMS_PER_CYCLE / OWN_SHARES[Windows.DENSE]
+    each = channels * _cycles_of_terms(results)
     tiles = TILE_TERMS * points / TILE_RESULTS
     byte = 2 * FLOAT_BYTES / CACHED_BYTES_PER_CYCLE
     return Ways(
         points * WINDOW_TERMS * (each + byte * channels) + CALL_OF_KERNEL,
         tiles * (each + byte * (channels + results)) + byte * TILE_TERMS * channels * results + 3 * CALL_OF_KERNEL,
     )
+
+
+def _cycles_of_terms(results: int) -> float:
+    """Of one term of so many results side by side, whole vectors of them, as dense windows and products reach it."""
+    return -(-results // LANES) * LANES / TERMS_PER_CYCLE / OWN_SHARES[Windows.DENSE]
 
 
 def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycles:

@@ -19,8 +19,8 @@ from graphkernel.cluster.fuse_nodes import call_of, with_unique_labels
 from graphkernel.passes.format.tiles import (
     PLACES,
     RESULTS,
-    SIDE,
     WINDOW,
+    by_place,
     every_other,
     extents,
     in_places,
@@ -30,7 +30,6 @@ from graphkernel.passes.format.tiles import (
 from kernelgen.tensor.graph import Builder, Graph, Node, Value
 from kernelgen.tensor.operators.elemwise import MUL
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
-from kernelgen.tensor.operators.pieces import SPLIT
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import Attrs
@@ -82,8 +81,6 @@ def _windows(builder: Builder, products: Value) -> Value:
     _, channels, results = products.type.shape
     sizes = np.outer(HALVES, HALVES).astype(np.float32).reshape(PLACES, 1, 1)
     scaled = builder.emit(MUL, products, builder.constant(sizes))
-    parts = builder.node(SPLIT, (scaled,), Attrs.of(axis=0, size_splits=(1,) * PLACES)).outs
-    grid = [parts[SIDE * row : SIDE * (row + 1)] for row in range(SIDE)]
-    lines = transformed(grid, WINDOW_ROWS, builder)
+    lines = transformed(by_place(scaled, builder), WINDOW_ROWS, builder)
     whole = stacked([part for line in lines for part in line], builder)
     return builder.emit(RESHAPE, whole, shape=(WINDOW, WINDOW, channels, results))

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from kernelgen.tensor.graph import Builder, Value
 from kernelgen.tensor.operators.elemwise import ADD, SUB
 from kernelgen.tensor.operators.padding import PAD_AKG
-from kernelgen.tensor.operators.pieces import CONCAT, STRIDED_SLICE
+from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import RESHAPE
-from kernelgen.tensor.types import Dim, TensorType, dtype
+from kernelgen.tensor.types import Attrs, Dim, TensorType
 
 SIDE, RESULTS, WINDOW = 4, 2, 3
 """Of a tile, of what becomes of it, and of a window."""
@@ -30,7 +30,6 @@ WEIGHT_ROWS = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.
 RESULT_ROWS = ((1, 1, 1, 0), (0, 1, -1, -1))
 """``B'``, ``G`` and ``A'``: what a tile, a window and products are multiplied by on the left, and transposed on the right."""
 
-FLOAT = dtype("float32")
 Grid = Sequence[Sequence[Value]]
 
 
@@ -83,6 +82,12 @@ def in_places(grid: Grid, shape: tuple[Dim, ...], builder: Builder) -> Value:
     """[16, *shape]: the values of a ``grid`` of 4 x 4, each in this ``shape``, by a ``builder``."""
     whole = stacked([part for line in grid for part in line], builder)
     return builder.emit(RESHAPE, whole, shape=(PLACES, *shape))
+
+
+def by_place(products: Value, builder: Builder) -> Grid:
+    """The grid of 4 x 4 that [16, ...] holds, each place as [1, ...]."""
+    parts = builder.node(SPLIT, (products,), Attrs.of(axis=0, size_splits=(1,) * PLACES)).outs
+    return [parts[SIDE * row : SIDE * (row + 1)] for row in range(SIDE)]
 
 
 def stacked(parts: Sequence[Value], builder: Builder) -> Value:

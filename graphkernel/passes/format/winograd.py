@@ -30,15 +30,15 @@ from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.convolutions_last import PLAIN_PRODUCT
 from graphkernel.passes.format.gradient_by_tiles import gradient_by_tiles
+from graphkernel.passes.format.layouts import FLOAT
 from graphkernel.passes.format.tiles import (
-    FLOAT,
     PLACES,
     RESULT_ROWS,
     RESULTS,
-    SIDE,
     WEIGHT_ROWS,
     WINDOW,
     Tiling,
+    by_place,
     extents,
     stacked,
     transformed,
@@ -48,10 +48,10 @@ from kernelgen.tensor.operator import Inferred
 from kernelgen.tensor.operators.elemwise import MUL
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
-from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
+from kernelgen.tensor.operators.pieces import CONCAT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
-from kernelgen.tensor.types import Attrs, TensorType
+from kernelgen.tensor.types import TensorType
 
 PIECE = 4096
 """Windows that are transformed at a time: with what becomes of them 800 KB in float64."""
@@ -251,10 +251,8 @@ def _joined(products: TensorType, node: Node, label: str, known: _Known) -> tupl
 def _join(products: Value, node: Node, builder: Builder) -> Value:
     """The result of convolutions like the ``node`` from the products of their tiles."""
     count, (rows, columns, channels) = extents(node.out)
-    parts = builder.node(SPLIT, (products,), Attrs.of(axis=0, size_splits=(1,) * PLACES)).outs
-    grid = [list(parts[SIDE * row : SIDE * (row + 1)]) for row in range(SIDE)]
     shape = (count, rows // RESULTS, 1, columns // RESULTS, 1, channels)
     lines: list[Value] = []
-    for line in transformed(grid, RESULT_ROWS, builder):
+    for line in transformed(by_place(products, builder), RESULT_ROWS, builder):
         lines.append(builder.emit(CONCAT, *(builder.emit(RESHAPE, part, shape=shape) for part in line), axis=4))
     return builder.emit(RESHAPE, builder.emit(CONCAT, *lines, axis=2), shape=node.out.type.shape)
