@@ -41,6 +41,7 @@ from kernelgen.plan import BandPlan, Partials, Plan
 from kernelgen.poly.build_scop import to_scop
 from kernelgen.poly.grouping.direct_results import accumulate_in_outputs
 from kernelgen.poly.grouping.fold_axes import fold
+from kernelgen.poly.grouping.forwarded_stores import forward_stores
 from kernelgen.poly.grouping.merge_groups import group
 from kernelgen.poly.grouping.overlapped_tiles import Fitting, fit_tiles, overlap_tiles
 from kernelgen.poly.grouping.privatise import privatise
@@ -84,6 +85,7 @@ def _partials(plan: Plan) -> Partials:
 
 SCOP_STAGES: tuple[Stage[Scop], ...] = (
     Stage(fold, "fewer and longer loops before anything depends on their number"),
+    Stage(forward_stores, "pieces of pieces are stored once, before groups take what is copied for what is computed"),
     Stage(group, "one statement per phase keeps isl fast and values in registers", _partials),
     Stage(
         privatise,
@@ -143,8 +145,8 @@ def gpu_scop_stages(device: GpuMachine) -> tuple[Stage[Scop], ...]:
 
 def _grouped(partials: Partials) -> tuple[Stage[Scop], ...]:
     """The first passes of scops, with a machine's own sizes in place of a plan's for processors."""
-    fold_axes, by_phase, *_ = SCOP_STAGES
-    return fold_axes, replace(by_phase, sizes=lambda plan: partials.of_part(plan.stands_for))
+    fold_axes, forward, by_phase, *_ = SCOP_STAGES
+    return fold_axes, forward, replace(by_phase, sizes=lambda plan: partials.of_part(plan.stands_for))
 
 
 @dataclass(frozen=True)

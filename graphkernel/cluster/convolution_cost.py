@@ -24,10 +24,10 @@ from graphkernel.cluster.product_cost import (
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.graph import Node, Value
-from kernelgen.tensor.types import Shape
+from kernelgen.tensor.types import Dim, Shape
 
-WINDOW_TERMS, TILE_TERMS, TILE_RESULTS = 9, 16, 4
-"""Multiplications for a result of a window, and for the four results of a tile."""
+WINDOW_TERMS, TILE_TERMS, TILE_SIDE = 9, 16, 2
+"""Multiplications for a result of a window, and for those of a tile, which are as many down and across."""
 
 CACHED_BYTES_PER_CYCLE = 20.0
 """Of what one kernel hands to the next through the third cache, written and read."""
@@ -126,7 +126,7 @@ def tiles_cost(node: Node, is_learnt: bool = False) -> Ways:
     points, results = _elements(node.out.type.shape[:-1]), int(str(node.out.type.shape[-1]))
     terms = prod(dim for dim in node.args[1].type.shape[:3] if isinstance(dim, int))
     channels = terms // WINDOW_TERMS
-    products = TILE_TERMS * points / TILE_RESULTS
+    products = TILE_TERMS * _elements((node.out.type.shape[0], *map(_tiles_along, node.out.type.shape[1:3])))
     each = _cycles_of_terms(results)
     moved = 2 * FLOAT_BYTES * products * (channels + results) / CACHED_BYTES_PER_CYCLE
     weights = FLOAT_BYTES * channels * results / BYTES_PER_CYCLE
@@ -137,13 +137,17 @@ def tiles_cost(node: Node, is_learnt: bool = False) -> Ways:
     )  # fmt: skip
 
 
+def _tiles_along(side: Dim) -> int:
+    return -(-int(str(side)) // TILE_SIDE)
+
+
 def gradient_cost(node: Node) -> Ways:
     """The cycles of a float32 gradient of windows of 3 x 3, a ``node`` in NCHW: by a product of patches, and by tiles."""
     sizes = sizes_of(node)
     results, channels = (int(_elements((1, dim))) for dim in sizes.weights[:2])
     points = _elements((sizes.result[0], *sizes.result[2:]))
     each = channels * _cycles_of_terms(results)
-    tiles = TILE_TERMS * points / TILE_RESULTS
+    tiles = TILE_TERMS * points / TILE_SIDE**2
     byte = 2 * FLOAT_BYTES / CACHED_BYTES_PER_CYCLE
     return Ways(
         points * WINDOW_TERMS * (each + byte * channels) + CALL_OF_KERNEL,

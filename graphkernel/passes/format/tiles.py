@@ -44,24 +44,25 @@ class Tiling:
 
     @classmethod
     def of(cls, image: Value, result: Value, pad: tuple[int, ...]) -> Tiling:
-        """Of an ``image`` for a ``result``, whose rows and columns are known and even; ``pad``: above, below, left, right."""
+        """Of an ``image`` for a ``result``, whose rows and columns are known; ``pad``: above, below, left, right."""
         _, (rows, columns, _) = extents(result)
         return cls(image.type, rows, columns, pad)
 
     @property
     def across(self) -> tuple[int, int]:
-        """Tiles of an image, down and across."""
-        return self.rows // RESULTS, self.columns // RESULTS
+        """Tiles of an image, down and across: the last one may reach over an odd side."""
+        return -(-self.rows // RESULTS), -(-self.columns // RESULTS)
 
     def emit(self, image: Value, builder: Builder) -> Value:
         """[16, T, C]: the tiles of an image, which overlap by two pixels, transformed."""
         count, (height, width, channels) = extents(image)
         top, _, left, _ = self.pad
-        tail = (0, self.rows + WINDOW - 1 - height - top, self.columns + WINDOW - 1 - width - left, 0)
-        padded = builder.emit(PAD_AKG, image, head=(0, top, left, 0), tail=tail, pad_val=0.0)
-        sides = self.rows - 1, self.columns - 1
-        pixels = [[every_other(padded, (row, column), sides, builder) for column in range(SIDE)] for row in range(SIDE)]
         down, across = self.across
+        rows, columns = down * RESULTS, across * RESULTS
+        tail = (0, rows + WINDOW - 1 - height - top, columns + WINDOW - 1 - width - left, 0)
+        padded = builder.emit(PAD_AKG, image, head=(0, top, left, 0), tail=tail, pad_val=0.0)
+        sides = rows - 1, columns - 1
+        pixels = [[every_other(padded, (row, column), sides, builder) for column in range(SIDE)] for row in range(SIDE)]
         return in_places(transformed(pixels, IMAGE_ROWS, builder), (count * down * across, channels), builder)
 
 

@@ -15,7 +15,7 @@ learnt. All that reads the same image by tiles reads one ``v``, also when its gr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
@@ -31,14 +31,12 @@ from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.convolutions_last import PLAIN_PRODUCT
 from graphkernel.passes.format.gradient_by_tiles import gradient_by_tiles
 from graphkernel.passes.format.layouts import FLOAT
+from graphkernel.passes.format.tile_pieces import Pieces, by_pieces, is_by_pieces, results_of
 from graphkernel.passes.format.tiles import (
     PLACES,
-    RESULT_ROWS,
-    RESULTS,
     WEIGHT_ROWS,
     WINDOW,
     Tiling,
-    by_place,
     extents,
     stacked,
     transformed,
@@ -48,7 +46,7 @@ from kernelgen.tensor.operator import Inferred
 from kernelgen.tensor.operators.elemwise import MUL
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D, is_nhwc
-from kernelgen.tensor.operators.pieces import CONCAT, STRIDED_SLICE
+from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import TensorType
@@ -64,7 +62,7 @@ Bodies = dict[Tiling, Graph]
 """What cuts images in tiles."""
 Cut = dict[tuple[Value, Tiling], Value]
 """The tiles of an image."""
-Joins = dict[tuple[TensorType, TensorType, str], tuple[Value, Value]]
+Joins = dict[tuple[TensorType, TensorType, str], tuple[Value, Pieces]]
 """A parameter for products of one type under one label, and what they become for results of one type."""
 
 
@@ -133,8 +131,8 @@ def _cost(kernel: Node, convolution: Node) -> Ways:
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether windows of 3 x 3 pixels of all channels move by one pixel, over an even number of known rows and columns."""
-    (height, width, *_), (_, *sides, _) = node.args[1].type.shape, node.out.type.shape
+    """Whether windows of 3 x 3 pixels of all channels move by one pixel, over known rows and columns."""
+    height, width, *_ = node.args[1].type.shape
     shape = (*node.args[0].type.shape[1:], *node.out.type.shape[1:])
     return (
         is_nhwc(node.attrs)
@@ -144,7 +142,6 @@ def _is_plain(node: Node) -> bool:
         and node.attrs.int("group", 1) == 1
         and {*node.attrs.ints("stride", (1, 1)), *node.attrs.ints("dilation", (1, 1))} == {1}
         and all(isinstance(dim, int) for dim in shape)
-        and all(isinstance(side, int) and side % RESULTS == 0 for side in sides)
     )
 
 
@@ -153,7 +150,7 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
     body = kernel.body
     assert body is not None, "as asked before"
     given = dict(zip(body.inputs, args, strict=True))
-    joined: dict[Node, Value] = {}
+    joined: dict[Node, Pieces] = {}
     parameters: list[Value] = []
     operands: list[Value] = []
     for number, node in enumerate(convolutions):
@@ -161,14 +158,33 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
         operands.append(_products(image, weights, node, known))
         parameter, joined[node] = _joined(operands[-1].type, node, f"tiles{number}", known)
         parameters.append(parameter)
+    made = Graph(body.name, (*body.inputs, *parameters), _with_pieces(body, joined, known).outputs)
+    return call_of(with_unique_labels(made), (*args, *operands)).outs
+
+
+def _with_pieces(body: Graph, joined: Mapping[Node, Pieces], known: _Known) -> Graph:
+    """The body with the results of its convolutions in pieces, and with what computes point by point behind in them."""
+    builder = Builder(inferred=known.inferred)
+    cut: dict[Value, Pieces] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        return (joined[node],)
+        pieces = joined[node] if node in joined else by_pieces(node, [cut.get(arg, arg) for arg in args], builder)
+        whole = pieces.whole(builder)
+        whole = replace(whole.node, name=node.name).out
+        cut[whole] = pieces
+        return (whole,)
 
-    changed = body.rebuild(rewrite, joined)
-    inputs = (*body.inputs, *parameters)
-    made = Graph(body.name, inputs, changed.outputs)
-    return call_of(with_unique_labels(made), (*args, *operands)).outs
+    return body.rebuild(rewrite, _in_pieces(body, joined))
+
+
+def _in_pieces(body: Graph, convolutions: Container[Node]) -> frozenset[Node]:
+    """The ``convolutions`` of a body and what computes point by point behind them."""
+    found: set[Node] = set()
+    for node in body.operators:
+        image = next((arg for arg in node.args if arg.node in found and arg.type.shape == node.out.type.shape), None)
+        if node in convolutions or (image is not None and is_by_pieces(node, image)):
+            found.add(node)
+    return frozenset(found)
 
 
 def _products(image: Value, weights: Value, node: Node, known: _Known) -> Value:
@@ -238,21 +254,11 @@ def _factors(windows: np.ndarray) -> np.ndarray:
     return found.reshape(-1, *windows.shape[2:])
 
 
-def _joined(products: TensorType, node: Node, label: str, known: _Known) -> tuple[Value, Value]:
-    """A parameter for the products of a convolution's tiles, and the convolution's result from them under its own name."""
+def _joined(products: TensorType, node: Node, label: str, known: _Known) -> tuple[Value, Pieces]:
+    """A parameter for the products of a convolution's tiles, and the convolution's result from them."""
     kind = products, node.out.type, label
     if kind not in known.joins:
         parameter = Builder().parameter(label, products)
-        known.joins[kind] = parameter, _join(parameter, node, Builder(inferred=known.inferred))
-    parameter, result = known.joins[kind]
-    return parameter, replace(result.node, name=node.name).out
-
-
-def _join(products: Value, node: Node, builder: Builder) -> Value:
-    """The result of convolutions like the ``node`` from the products of their tiles."""
-    count, (rows, columns, channels) = extents(node.out)
-    shape = (count, rows // RESULTS, 1, columns // RESULTS, 1, channels)
-    lines: list[Value] = []
-    for line in transformed(by_place(products, builder), RESULT_ROWS, builder):
-        lines.append(builder.emit(CONCAT, *(builder.emit(RESHAPE, part, shape=shape) for part in line), axis=4))
-    return builder.emit(RESHAPE, builder.emit(CONCAT, *lines, axis=2), shape=node.out.type.shape)
+        builder = Builder(inferred=known.inferred)
+        known.joins[kind] = parameter, results_of(parameter, node.out.type.shape, builder)
+    return known.joins[kind]

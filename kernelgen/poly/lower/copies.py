@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from kernelgen.nest.nodes import Load
+from kernelgen.nest.nodes import Index, Load, Var
 from kernelgen.poly.lower.builder import Builder
 from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.poly.lower.points import Place, unflatten
+from kernelgen.poly.lower.points import Place, Points, flatten, unflatten
 from kernelgen.poly.model.factored_axes import TensorAxes
-from kernelgen.tensor.graph import Node
+from kernelgen.tensor.dims import Dim, product
+from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.pieces import CONCAT
 
 
 def permutation(node: Node) -> tuple[int, ...]:
@@ -21,16 +23,51 @@ def _relate_reshape(axes: TensorAxes, node: Node) -> None:
 
 
 def _reshape(builder: Builder, node: Node, name: str) -> None:
-    """The identity on leaf axes, or ``out[i] = in[unflatten(flatten(i))]`` where the axes do not line up."""
+    """The identity on leaf axes, or ``out[i] = in[unflatten(flatten(i))]`` where the axes do not line up.
+
+    What is only concatenated next is the copy of its source instead, where it joins axes.
+    """
     source, result = builder.resolve(node.args[0]), node.out
     points = builder.points(result)
+    opaque = (node.args[0], result) in builder.axes.opaque
+    if opaque and builder.literal(source) is None and _is_a_part(builder, result):
+        joined = _joined(builder, source, result)
+        if joined is not None:
+            points, index = joined
+            builder.store(builder.target(result), points, index, builder.read(source, points), name)
+            return
     if builder.literal(source) is not None:
         builder.define(result, points, builder.read(source, points), name)
         return
     index = points.index
-    if (node.args[0], result) in builder.axes.opaque:
+    if opaque:
         index = unflatten(points.number, builder.source(source).shape)
     builder.define(result, points, Load(builder.source(source), index), name)
+
+
+def _is_a_part(builder: Builder, result: Value) -> bool:
+    """Whether nothing but concatenations reads a result, which copy it wherever it is."""
+    return result not in builder.outputs and all(
+        node.op is CONCAT for node in builder.desc.graph.operators if result in node.args
+    )
+
+
+def _joined(builder: Builder, source: Value, result: Value) -> tuple[Points, tuple[Index, ...]] | None:
+    """All points of a source and where in the result each lies, if its axes are those of the source, some of them joined:
+    ``out[s i + j, k] = in[i, j, k]``, which a statement that gives ``in`` can store itself.
+    """
+    points = builder.points(source)
+    iterators = iter(points.iterators)
+    index: list[Index] = []
+    for axis in (axis for group in builder.axes.groups(result) for axis in group):
+        places: list[tuple[Index, Dim]] = []
+        while product([extent for _, extent in places]) != axis.extent:
+            following = next(iterators, None)
+            if following is None:
+                return None
+            places.append((Var(following.name), following.extent))
+        index.append(flatten(places))
+    return (points, tuple(index)) if next(iterators, None) is None else None
 
 
 def _relate_transpose(axes: TensorAxes, node: Node) -> None:
