@@ -6,7 +6,7 @@ at its borders. Shares of what a core multiplies at most are measured, per kind 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -24,10 +24,11 @@ from graphkernel.cluster.product_cost import (
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.graph import Node, Value
+from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.types import Dim, Shape
 
-WINDOW_TERMS, TILE_TERMS, TILE_SIDE = 9, 16, 2
-"""Multiplications for a result of a window, and for those of a tile, which are as many down and across."""
+WINDOW, WINDOW_TERMS, TILE_TERMS, TILE_SIDE = (3, 3), 9, 16, 2
+"""A window that tiles are for; multiplications for its result, and for those of a tile, which are as many down and across."""
 
 CACHED_BYTES_PER_CYCLE = 20.0
 """Of what one kernel hands to the next through the third cache, written and read."""
@@ -123,22 +124,28 @@ def tiles_cost(node: Node, is_learnt: bool = False) -> Ways:
 
     Weights that are learnt (``is_learnt``) are transformed in each run, by a kernel of its own.
     """
-    points, results = _elements(node.out.type.shape[:-1]), int(str(node.out.type.shape[-1]))
-    terms = prod(dim for dim in node.args[1].type.shape[:3] if isinstance(dim, int))
-    channels = terms // WINDOW_TERMS
-    products = TILE_TERMS * _elements((node.out.type.shape[0], *map(_tiles_along, node.out.type.shape[1:3])))
-    each = _cycles_of_terms(results)
-    moved = 2 * FLOAT_BYTES * products * (channels + results) / CACHED_BYTES_PER_CYCLE
-    weights = FLOAT_BYTES * channels * results / BYTES_PER_CYCLE
+    count, *sides, results = node.out.type.shape
+    return _ways(count, sides, (node.args[1].type.shape[2], results), node, is_learnt)
+
+
+def _ways(count: Dim, sides: Sequence[Dim], channels: tuple[Dim, Dim], node: Node, is_learnt: bool) -> Ways:
+    """Of ``count`` images of results of these ``sides``, from so many ``channels`` to so many."""
+    read, made = (int(str(dim)) for dim in channels)
+    tiles = (_tiles_along(side, step) for side, step in zip(sides, node.attrs.ints("dilation", (1, 1)), strict=True))
+    points, products = _elements((count, *sides)), TILE_TERMS * _elements((count, *tiles))
+    each = _cycles_of_terms(made)
+    moved = 2 * FLOAT_BYTES * products * (read + made) / CACHED_BYTES_PER_CYCLE
+    weights = FLOAT_BYTES * read * made / BYTES_PER_CYCLE
     return Ways(
-        max(points * terms * each, WINDOW_TERMS * weights),
-        max(products * channels * each, TILE_TERMS * weights) + moved + 2 * CALL_OF_KERNEL
+        max(points * WINDOW_TERMS * read * each, WINDOW_TERMS * weights),
+        max(products * read * each, TILE_TERMS * weights) + moved + 2 * CALL_OF_KERNEL
         + ((WINDOW_TERMS + TILE_TERMS) * weights + CALL_OF_KERNEL if is_learnt else 0.0),
     )  # fmt: skip
 
 
-def _tiles_along(side: Dim) -> int:
-    return -(-int(str(side)) // TILE_SIDE)
+def _tiles_along(side: Dim, step: int) -> int:
+    """Of all phases of windows whose pixels lie a ``step`` apart."""
+    return -(-int(str(side)) // (step * TILE_SIDE)) * step
 
 
 def gradient_cost(node: Node) -> Ways:
@@ -165,11 +172,33 @@ def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycle
     own, library = 0.0, CALL
     for node in convolutions:
         kind, cycles = windows_of(node), _cycles(node)
-        own += cycles * _of_phases(node) / _own_share(node, kind) + _read_again(node, kind)
+        by_windows = cycles * _of_phases(node) / _own_share(node, kind) + _read_again(node, kind)
+        own += min(by_windows, _by_tiles(node)) if _has_tiles(node, kind) else by_windows
         library += cycles * _inside(node) / _library_share(node, kind)
     return Cycles(
         own + sum(2 * FLOAT_BYTES * _elements(value.type.shape) / BYTES_PER_CYCLE for value in borders), library
     )
+
+
+def _has_tiles(node: Node, kind: Windows) -> bool:
+    """Whether a ``node`` of this ``kind``, in NCHW, may be computed by products of tiles: windows of 3 x 3 pixels in steps
+    of one, over known rows and columns.
+    """
+    sizes = sizes_of(node)
+    return (
+        node.op is CONV2D
+        and kind is Windows.DENSE
+        and node.out.type.dtype.is_float
+        and sizes.weights[2:] == WINDOW
+        and {*node.attrs.ints("stride", (1, 1))} == {1}
+        and all(isinstance(dim, int) for dim in (*sizes.weights, *sizes.result[1:]))
+    )
+
+
+def _by_tiles(node: Node) -> float:
+    sizes = sizes_of(node)
+    count, results, *sides = sizes.result
+    return _ways(count, sides, (sizes.weights[1], results), node, is_learnt=not node.args[1].is_known).tiles
 
 
 def _cycles(node: Node) -> float:

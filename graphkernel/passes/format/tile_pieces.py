@@ -3,9 +3,9 @@
     35 x 35 results of 18 x 18 tiles:      17 x 17 tiles of 2 x 2   | 17 x 1 of 2 x 1
                                            1 x 17 tiles of 1 x 2    | 1 x 1 of 1 x 1
 
-A piece is a grid of values [N, tiles down, tiles across, C]: one for each place that a result has in its tile. What computes
-point by point behind does so for each of them, while registers hold it; where the image is asked for all are put in their
-places, and what a kernel computes last is stored there.
+A piece is a grid of values [N, tiles down, phases, tiles across, phases, C]: one for each place that a result has in its tile;
+phases are those of windows whose pixels lie apart. What computes point by point behind does so for each of them, while
+registers hold it; where the image is asked for all are put in their places, and what a kernel computes last is stored there.
 """
 
 from __future__ import annotations
@@ -26,27 +26,51 @@ ROWS, COLUMNS, IMAGE_RANK = 1, 2, 4
 
 @dataclass(frozen=True)
 class Span:
-    """So many ``tiles`` of one side, from the ``first`` one, and how many results each has along it."""
+    """So many ``tiles`` along one side, from the ``first`` one, and of each some results, from one ``place`` on, in the first
+    ``phases`` of those that lie a ``step`` apart.
+    """
 
     first: int
     tiles: int
+    place: int
     results: int
+    phases: int
+    step: int
 
     @property
     def end(self) -> int:
         """Behind the last tile."""
         return self.first + self.tiles
 
-    def of(self, place: int) -> range:
-        """Where in the image the results are that have this ``place`` in their tiles."""
-        start = self.first * RESULTS + place
-        return range(start, start + (self.tiles - 1) * RESULTS + 1, RESULTS)
+    @property
+    def extent(self) -> int:
+        """How many results lie along it."""
+        return self.tiles * self.results * self.phases
+
+    @property
+    def around(self) -> range:
+        """The results of all its tiles, or the one place of the one tile that is not whole."""
+        tile = RESULTS * self.step
+        if self.results == RESULTS:
+            return range(self.first * tile, self.end * tile)
+        start = self.first * tile + self.place * self.step
+        return range(start, start + self.phases)
+
+    def within(self, number: int) -> range:
+        """Where in each tile of those the results of the place of this ``number`` are."""
+        return range(number * self.step, number * self.step + self.phases)
 
 
-def spans(side: Dim) -> tuple[Span, ...]:
-    """Those of so many results, a known number: of the tiles that are whole, and of the one that is not."""
-    whole, rest = divmod(int(str(side)), RESULTS)
-    return (Span(0, whole, RESULTS),) * (whole > 0) + (Span(whole, 1, rest),) * (rest > 0)
+def spans(side: int, step: int = 1) -> tuple[Span, ...]:
+    """Those of a ``side`` for windows whose pixels lie a ``step`` apart: tiles that are whole, and parts of one that is not."""
+    lines, rest = divmod(side, step)
+    tiles, half = divmod(lines, RESULTS)
+    found = (
+        Span(0, tiles, 0, RESULTS, step, step),
+        Span(tiles, half, 0, 1, step, step),
+        Span(tiles, min(rest, 1), half, 1, rest, step),
+    )
+    return tuple(span for span in found if span.tiles)
 
 
 @dataclass(frozen=True)
@@ -58,19 +82,24 @@ class Piece:
     grid: Grid
 
     def mapped(self, function: Callable[[int, int], Value]) -> Piece:
-        """The piece with what a ``function`` gives for each place in a tile."""
-        places = range(self.down.results), range(self.across.results)
-        return replace(self, grid=tuple(tuple(function(row, column) for column in places[1]) for row in places[0]))
+        """The piece with what a ``function`` gives for each number down and across."""
+        return replace(
+            self,
+            grid=tuple(
+                tuple(function(row, column) for column in range(self.across.results))
+                for row in range(self.down.results)
+            ),
+        )
 
     def whole(self, builder: Builder) -> Value:
         """[N, rows, columns, C]: its part of the image."""
-        count, _, _, channels = self.grid[0][0].type.shape
-        shape = (count, self.down.tiles, 1, self.across.tiles, 1, channels)
+        count, down, row, across, column, channels = self.grid[0][0].type.shape
+        shape = (count, down, 1, row, across, 1, column, channels)
         lines = [
-            _in_line([builder.emit(RESHAPE, value, shape=shape) for value in line], 4, builder) for line in self.grid
+            _in_line([builder.emit(RESHAPE, value, shape=shape) for value in line], 5, builder) for line in self.grid
         ]
-        both = self.down.tiles * self.down.results, self.across.tiles * self.across.results
-        return builder.emit(RESHAPE, _in_line(lines, 2, builder), shape=(count, *both, channels))
+        whole = (count, self.down.extent, self.across.extent, channels)
+        return builder.emit(RESHAPE, _in_line(lines, 2, builder), shape=whole)
 
 
 @dataclass(frozen=True)
@@ -86,13 +115,10 @@ class Pieces:
 
 
 def results_of(products: Value, shape: Shape, builder: Builder) -> Pieces:
-    """What convolutions give, of this ``shape``, from ``products`` [16, N, tiles down, tiles across, C], by a ``builder``."""
-    _, rows, columns, _ = shape
-    return Pieces(
-        tuple(
-            tuple(_results(products, down, across, builder) for across in spans(columns)) for down in spans(rows)
-        )
-    )  # fmt: skip
+    """What convolutions give, of this ``shape``, from ``products`` [16, N, tiles, phases, tiles, phases, C] (``builder``)."""
+    (_, height, width, _), (_, _, _, row, _, column, _) = shape, products.type.shape
+    down, across = (spans(int(str(side)), int(str(step))) for side, step in ((height, row), (width, column)))
+    return Pieces(tuple(tuple(_results(products, rows, columns, builder) for columns in across) for rows in down))
 
 
 def is_by_pieces(node: Node, image: Value) -> bool:
@@ -116,7 +142,7 @@ def by_pieces(node: Node, args: Sequence[Value | Pieces], builder: Builder) -> P
             own = [
                 arg.rows[line][column].grid[row][place]
                 if isinstance(arg, Pieces)
-                else _part(arg, (piece.down.of(row), piece.across.of(place)), builder)
+                else _part(arg, (piece.down, piece.across), (row, place), builder)
                 for arg in args
             ]
             return builder.node(node.op, tuple(own), node.attrs).out
@@ -127,27 +153,44 @@ def by_pieces(node: Node, args: Sequence[Value | Pieces], builder: Builder) -> P
 
 
 def _results(products: Value, down: Span, across: Span, builder: Builder) -> Piece:
-    places, count, *tiles, channels = products.type.shape
-    if [down.tiles, across.tiles] != tiles:
-        begin, end = (0, 0, down.first, across.first, 0), (places, count, down.end, across.end, channels)
-        products = builder.emit(STRIDED_SLICE, products, begin=begin, end=end, strides=(1,) * len(begin))
-    shape = (count, down.tiles, across.tiles, channels)
-    grid = transformed(by_place(products, builder), RESULT_ROWS, builder)
-    return Piece(down, across, grid).mapped(
-        lambda row, column: builder.emit(RESHAPE, grid[row][column], shape=shape)
-    )  # fmt: skip
+    _, count, *_, channels = products.type.shape
+    shape = (count, down.tiles, down.phases, across.tiles, across.phases, channels)
+    along = (range(span.first, span.end) for span in (down, across))
+    own = _cut(
+        products, [None, None, next(along), range(down.phases), next(along), range(across.phases), None], builder
+    )
+    grid = transformed(by_place(own, builder), RESULT_ROWS, builder)
+    return Piece(down, across, ()).mapped(
+        lambda row, column: builder.emit(RESHAPE, grid[down.place + row][across.place + column], shape=shape)
+    )
 
 
-def _part(value: Value, places: tuple[range, range], builder: Builder) -> Value:
-    """What of a ``value``, which is broadcast to an image, belongs to these ``places`` of rows and columns."""
-    lead = IMAGE_RANK - value.type.rank
-    begin, end, strides = [0] * value.type.rank, list(value.type.shape), [1] * value.type.rank
-    for dim, along in zip((ROWS - lead, COLUMNS - lead), places, strict=True):
-        if dim >= 0 and value.type.shape[dim] != 1:
-            begin[dim], end[dim], strides[dim] = along.start, along.stop, along.step
-    if not any(begin) and end == list(value.type.shape) and set(strides) <= {1}:
+def _part(value: Value, spans: tuple[Span, Span], numbers: tuple[int, int], builder: Builder) -> Value:
+    """What of a ``value``, which is broadcast to an image, belongs to the results of these ``numbers`` down and across."""
+    around, split, within = list[range | None](), list[Dim](), list[range | None]()
+    for dim, extent in enumerate(value.type.shape, IMAGE_RANK - value.type.rank):
+        if dim not in (ROWS, COLUMNS) or extent == 1:
+            one = (1,) if dim in (ROWS, COLUMNS) else ()
+            around.append(None)
+            split += [extent, *one]
+            within += [None] * (1 + len(one))
+        else:
+            span, number = spans[dim - ROWS], numbers[dim - ROWS]
+            around.append(span.around)
+            split += [span.tiles, len(span.around) // span.tiles]
+            within += [None, span.within(number)]
+    found = _cut(value, around, builder)
+    return _cut(builder.emit(RESHAPE, found, shape=tuple(split)), within, builder)
+
+
+def _cut(value: Value, places: Sequence[range | None], builder: Builder) -> Value:
+    """What of a ``value`` lies at these ``places`` of each dim; all of it where none is given."""
+    shape = value.type.shape
+    begin = tuple(0 if along is None else along.start for along in places)
+    end = tuple(extent if along is None else along.stop for along, extent in zip(places, shape, strict=True))
+    if not any(begin) and end == shape:
         return value
-    return builder.emit(STRIDED_SLICE, value, begin=tuple(begin), end=tuple(end), strides=tuple(strides))
+    return builder.emit(STRIDED_SLICE, value, begin=begin, end=end, strides=(1,) * len(shape))
 
 
 def _in_line(parts: Sequence[Value], axis: int, builder: Builder) -> Value:

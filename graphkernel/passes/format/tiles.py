@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 from kernelgen.tensor.graph import Builder, Value
 from kernelgen.tensor.operators.elemwise import ADD, SUB
@@ -35,35 +37,57 @@ Grid = Sequence[Sequence[Value]]
 
 @dataclass(frozen=True)
 class Tiling:
-    """How an ``image`` [N, H, W, C] is cut in tiles for results [N, rows, columns, ...] of windows with so much padding."""
+    """How an ``image`` [N, H, W, C] is cut in tiles for results [N, rows, columns, ...] of windows with so much padding.
+
+    The pixels of a window may be some rows and columns apart (``steps``). Every so many rows and columns are an image then,
+    a phase; all of them are cut at once.
+    """
 
     image: TensorType
     rows: int
     columns: int
     pad: tuple[int, ...]
+    steps: tuple[int, int]
 
     @classmethod
-    def of(cls, image: Value, result: Value, pad: tuple[int, ...]) -> Tiling:
-        """Of an ``image`` for a ``result``, whose rows and columns are known; ``pad``: above, below, left, right."""
+    def of(cls, image: Value, result: Value, pad: tuple[int, ...], steps: tuple[int, int] = (1, 1)) -> Tiling:
+        """Of an ``image`` for a ``result``, whose rows and columns are known; ``pad``: above, below, left, right; ``steps``:
+        down and across.
+        """
         _, (rows, columns, _) = extents(result)
-        return cls(image.type, rows, columns, pad)
+        return cls(image.type, rows, columns, pad, steps)
 
     @property
-    def across(self) -> tuple[int, int]:
-        """Tiles of an image, down and across: the last one may reach over an odd side."""
-        return -(-self.rows // RESULTS), -(-self.columns // RESULTS)
+    def places(self) -> tuple[int, int, int, int]:
+        """Tiles down, their phases, tiles across, their phases: the last tile of a phase may reach over its side."""
+        down, across = self.steps
+        return tiles_along(self.rows, down), down, tiles_along(self.columns, across), across
 
     def emit(self, image: Value, builder: Builder) -> Value:
-        """[16, T, C]: the tiles of an image, which overlap by two pixels, transformed."""
+        """[16, T, C]: the tiles of an image, which overlap by two pixels of a phase, transformed."""
         count, (height, width, channels) = extents(image)
-        top, _, left, _ = self.pad
-        down, across = self.across
-        rows, columns = down * RESULTS, across * RESULTS
-        tail = (0, rows + WINDOW - 1 - height - top, columns + WINDOW - 1 - width - left, 0)
+        (top, _, left, _), (down, row, across, column) = self.pad, self.places
+        high, wide = down * RESULTS + WINDOW - 1, across * RESULTS + WINDOW - 1
+        tail = (0, high * row - height - top, wide * column - width - left, 0)
         padded = builder.emit(PAD_AKG, image, head=(0, top, left, 0), tail=tail, pad_val=0.0)
-        sides = rows - 1, columns - 1
-        pixels = [[every_other(padded, (row, column), sides, builder) for column in range(SIDE)] for row in range(SIDE)]
-        return in_places(transformed(pixels, IMAGE_ROWS, builder), (count * down * across, channels), builder)
+        phases = builder.emit(RESHAPE, padded, shape=(count, high, row, wide, column, channels))
+        pixels = [
+            [self._pixels(phases, place, builder) for place in product([line], range(SIDE))] for line in range(SIDE)
+        ]
+        return in_places(transformed(pixels, IMAGE_ROWS, builder), (count * prod(self.places), channels), builder)
+
+    def _pixels(self, phases: Value, place: tuple[int, int], builder: Builder) -> Value:
+        """Of all tiles the pixel at this place."""
+        count, _, row, _, column, channels = phases.type.shape
+        ends = [first + (tiles - 1) * RESULTS + 1 for first, tiles in zip(place, self.places[::2], strict=True)]
+        end = (count, ends[0], row, ends[1], column, channels)
+        begin, strides = (0, place[0], 0, place[1], 0, 0), (1, RESULTS, 1, RESULTS, 1, 1)
+        return builder.emit(STRIDED_SLICE, phases, begin=begin, end=end, strides=strides)
+
+
+def tiles_along(side: int, step: int) -> int:
+    """How many tiles a ``side`` has, in each phase of this ``step``."""
+    return -(-side // (step * RESULTS))
 
 
 def extents(value: Value) -> tuple[Dim, tuple[int, ...]]:

@@ -140,7 +140,7 @@ def _is_plain(node: Node) -> bool:
         and node.out.type.dtype == FLOAT
         and (height, width) == (WINDOW, WINDOW)
         and node.attrs.int("group", 1) == 1
-        and {*node.attrs.ints("stride", (1, 1)), *node.attrs.ints("dilation", (1, 1))} == {1}
+        and {*node.attrs.ints("stride", (1, 1))} == {1}
         and all(isinstance(dim, int) for dim in shape)
     )
 
@@ -188,8 +188,8 @@ def _in_pieces(body: Graph, convolutions: Container[Node]) -> frozenset[Node]:
 
 
 def _products(image: Value, weights: Value, node: Node, known: _Known) -> Value:
-    """[16, N, H / 2, W / 2, O]: the products of all tiles with the transformed windows, place by place in a tile."""
-    tiling = Tiling.of(image, node.out, node.attrs.ints("pad", (0, 0, 0, 0)))
+    """[16, N, tiles, phases, tiles, phases, O]: products of all tiles with transformed windows, place by place in a tile."""
+    tiling = _tiling(image, node)
     tiles = known.tiles(image, tiling, node.name)
     builder = Builder(inferred=known.inferred)
     operands = (tiles, _known_factors(weights, builder) if weights.is_known else _learnt_factors(weights, node))
@@ -198,9 +198,14 @@ def _products(image: Value, weights: Value, node: Node, known: _Known) -> Value:
     )
     found = builder.emit(BATCH_MATMUL, *given, name=node.name, **PLAIN_PRODUCT)
     count, (*_, channels) = extents(node.out)
-    shape = (PLACES, count, *tiling.across, channels)
+    shape = (PLACES, count, *tiling.places, channels)
     body = Graph(f"{node.name}_products", given, (builder.emit(RESHAPE, found, shape=shape),))
     return call_of(with_unique_labels(body), operands).out
+
+
+def _tiling(image: Value, node: Node) -> Tiling:
+    down, across = node.attrs.ints("dilation", (1, 1))
+    return Tiling.of(image, node.out, node.attrs.ints("pad", (0, 0, 0, 0)), (down, across))
 
 
 def _cutting(image: Value, tiling: Tiling, inferred: Inferred) -> Graph:

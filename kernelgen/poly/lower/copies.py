@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kernelgen.nest.nodes import Index, Load, Var
 from kernelgen.poly.lower.builder import Builder
 from kernelgen.poly.lower.lowering import Lowering
 from kernelgen.poly.lower.points import Place, Points, flatten, unflatten
+from kernelgen.poly.model.axes import Axis
 from kernelgen.poly.model.factored_axes import TensorAxes
 from kernelgen.tensor.dims import Dim, product
 from kernelgen.tensor.graph import Node, Value
@@ -23,25 +26,25 @@ def _relate_reshape(axes: TensorAxes, node: Node) -> None:
 
 
 def _reshape(builder: Builder, node: Node, name: str) -> None:
-    """The identity on leaf axes, or ``out[i] = in[unflatten(flatten(i))]`` where the axes do not line up.
+    """The identity on leaf axes. Where the axes do not line up ``out[i, j] = in[s i + j]`` if the result's are those of the
+    source, some of them split, and else ``out[i] = in[unflatten(flatten(i))]``.
 
     What is only concatenated next is the copy of its source instead, where it joins axes.
     """
     source, result = builder.resolve(node.args[0]), node.out
     points = builder.points(result)
-    opaque = (node.args[0], result) in builder.axes.opaque
-    if opaque and builder.literal(source) is None and _is_a_part(builder, result):
-        joined = _joined(builder, source, result)
-        if joined is not None:
-            points, index = joined
-            builder.store(builder.target(result), points, index, builder.read(source, points), name)
-            return
     if builder.literal(source) is not None:
         builder.define(result, points, builder.read(source, points), name)
         return
     index = points.index
-    if opaque:
-        index = unflatten(points.number, builder.source(source).shape)
+    if (node.args[0], result) in builder.axes.opaque:
+        inside = builder.points(source)
+        there = _joined(inside, builder.axes.groups(result)) if _is_a_part(builder, result) else None
+        if there is not None:
+            builder.store(builder.target(result), inside, there, builder.read(source, inside), name)
+            return
+        split = _joined(points, builder.axes.groups(source))
+        index = split if split is not None else unflatten(points.number, builder.source(source).shape)
     builder.define(result, points, Load(builder.source(source), index), name)
 
 
@@ -52,14 +55,13 @@ def _is_a_part(builder: Builder, result: Value) -> bool:
     )
 
 
-def _joined(builder: Builder, source: Value, result: Value) -> tuple[Points, tuple[Index, ...]] | None:
-    """All points of a source and where in the result each lies, if its axes are those of the source, some of them joined:
-    ``out[s i + j, k] = in[i, j, k]``, which a statement that gives ``in`` can store itself.
+def _joined(points: Points, groups: Sequence[Sequence[Axis]]) -> tuple[Index, ...] | None:
+    """Where each of the ``points`` is among the axes of ``groups``, if these are those of the points, some of them joined:
+    ``[s i + j, k]`` of ``[i, j, k]``.
     """
-    points = builder.points(source)
     iterators = iter(points.iterators)
     index: list[Index] = []
-    for axis in (axis for group in builder.axes.groups(result) for axis in group):
+    for axis in (axis for group in groups for axis in group):
         places: list[tuple[Index, Dim]] = []
         while product([extent for _, extent in places]) != axis.extent:
             following = next(iterators, None)
@@ -67,7 +69,7 @@ def _joined(builder: Builder, source: Value, result: Value) -> tuple[Points, tup
                 return None
             places.append((Var(following.name), following.extent))
         index.append(flatten(places))
-    return (points, tuple(index)) if next(iterators, None) is None else None
+    return tuple(index) if next(iterators, None) is None else None
 
 
 def _relate_transpose(axes: TensorAxes, node: Node) -> None:

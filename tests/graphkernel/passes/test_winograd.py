@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -190,11 +191,10 @@ def test_whatever_stands_beside_a_convolution_stays_in_its_kernel(
     "network",
     [
         lambda x: ops.conv2d(x, drawn(1, 8, 8, 3, 3), pad=(1, 1, 1, 1), stride=(2, 2)),
-        lambda x: ops.conv2d(x, drawn(1, 8, 8, 3, 3), pad=(2, 2, 2, 2), dilation=(2, 2)),
         lambda x: ops.conv2d(x, drawn(1, 8, 8, 5, 5), pad=(2, 2, 2, 2)),
         lambda x: ops.conv2d(x, drawn(1, 8, 4, 3, 3), pad=(1, 1, 1, 1), group=2),
     ],
-    ids=["strided", "dilated", "wide", "grouped"],
+    ids=["strided", "wide", "grouped"],
 )
 def test_other_convolutions_stay_as_they_are(network: Network) -> None:
     graph = graphkernel.trace(network, graphkernel.spec((1, 8, 8, 8), "float32"))
@@ -272,6 +272,26 @@ def test_any_number_of_images_has_odd_sides() -> None:
     for count in (1, 3):
         image = drawn(count, count, 8, 7, 5)
         np.testing.assert_allclose(run(image), plain(image), rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("sides", "steps"),
+    [((8, 8), (2, 2)), ((9, 7), (2, 2)), ((16, 20), (4, 4)), ((13, 7), (3, 2)), ((3, 6), (4, 1)), ((28, 14), (2, 4))],
+    ids=str,
+)
+@pytest.mark.parametrize("network", [_activated, _residual, _scaled], ids=["activated", "residual", "scaled"])
+def test_windows_whose_pixels_lie_apart_are_tiles_of_each_phase(
+    network: Network, sides: tuple[int, int], steps: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pad = tuple(step for step in steps for _ in range(2))
+    apart = functools.partial(ops.conv2d, dilation=steps)
+    monkeypatch.setattr(ops, "conv2d", lambda x, w, pad=None, own=pad: apart(x, w, pad=own))
+    graph = graphkernel.trace(network, graphkernel.spec((2, 8, *sides), "float32"))
+    assert tiles_of(graph) == 1
+    image = drawn(0, 2, 8, *sides)
+    np.testing.assert_allclose(
+        graphkernel.compile(graph)(image), graphkernel.compile(graph, 0)(image), rtol=1e-5, atol=2e-5
+    )
 
 
 def test_each_result_of_a_tile_is_computed_and_stored_once() -> None:
