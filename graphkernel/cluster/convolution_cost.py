@@ -152,9 +152,10 @@ def gradient_cost(node: Node) -> Ways:
     """The cycles of a float32 gradient of windows of 3 x 3, a ``node`` in NCHW: by a product of patches, and by tiles."""
     sizes = sizes_of(node)
     results, channels = (int(_elements((1, dim))) for dim in sizes.weights[:2])
-    points = _elements((sizes.result[0], *sizes.result[2:]))
+    count, _, *sides = sizes.result
+    points = _elements((count, *sides))
     each = channels * _cycles_of_terms(results)
-    tiles = TILE_TERMS * points / TILE_SIDE**2
+    tiles = TILE_TERMS * _elements((count, *(_tiles_along(side, 1) for side in sides)))
     byte = 2 * FLOAT_BYTES / CACHED_BYTES_PER_CYCLE
     return Ways(
         points * WINDOW_TERMS * (each + byte * channels) + CALL_OF_KERNEL,

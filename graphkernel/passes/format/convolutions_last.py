@@ -22,7 +22,7 @@ from graphkernel.cluster.convolution_cost import Windows, gradient_cost, windows
 from graphkernel.ops import Tensor
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from graphkernel.passes.format.layouts import FLOAT, Form
-from graphkernel.passes.format.tiles import PLACES, RESULTS, WINDOW
+from graphkernel.passes.format.tiles import PLACES, WINDOW, tiles_along
 from graphkernel.passes.format.transposed_phases import has_phases, of_phases
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Operator
@@ -166,13 +166,13 @@ def filter_by_tiles(node: Node, args: Sequence[Value], builder: Builder) -> tupl
 def is_by_tiles(node: Node) -> bool:
     """Whether the gradient of windows, a ``node`` in NCHW of known shapes, takes no longer from tiles of 4 x 4 pixels.
 
-    Its windows are of 3 x 3 pixels side by side, its rows and columns even, and a model of both ways says so.
+    Its windows are of 3 x 3 pixels side by side, and a model of both ways says so.
     """
     size, sides = node.attrs.dims("filter_size"), [int(str(side)) for side in node.args[0].type.shape[2:]]
     steps = {*node.attrs.ints("stride", (1, 1)), *node.attrs.ints("dilation", (1, 1)), node.attrs.int("group", 1)}
-    if size[2:] != (WINDOW, WINDOW) or steps != {1} or any(side % RESULTS for side in sides):
+    if size[2:] != (WINDOW, WINDOW) or steps != {1}:
         return False
-    tiles = PLACES * _count((node.args[0].type.shape[0], *sides)) // RESULTS**2
+    tiles = PLACES * _count((node.args[0].type.shape[0], *(tiles_along(side, 1) for side in sides)))
     fits = tiles * max(int(str(dim)) for dim in size[:2]) * FLOAT.itemsize <= MOST_PATCHES
     return fits and gradient_cost(node).by_tiles
 

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from graphkernel.passes.format.tiles import (
     RESULTS,
     WINDOW,
     by_place,
-    every_other,
     extents,
     in_places,
     stacked,
@@ -30,6 +30,8 @@ from graphkernel.passes.format.tiles import (
 from kernelgen.tensor.graph import Builder, Graph, Node, Value
 from kernelgen.tensor.operators.elemwise import MUL
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
+from kernelgen.tensor.operators.padding import PAD_AKG
+from kernelgen.tensor.operators.pieces import STRIDED_SLICE
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import Attrs
@@ -60,12 +62,16 @@ def _call(node: Node, what: str, make: Make, *operands: Value) -> Value:
 
 
 def _spread(builder: Builder, dy: Value) -> Value:
-    """[16, T, O]: tiles of 2 x 2 that lie side by side, transformed."""
-    count, (rows, columns, channels) = extents(dy)
-    grid = [
-        [every_other(dy, (row, column), (rows - row, columns - column), builder) for column in range(RESULTS)]
-        for row in range(RESULTS)
-    ]
+    """[16, T, O]: tiles of 2 x 2 that lie side by side, transformed; behind an odd side there are zeros."""
+    count, (*sides, channels) = extents(dy)
+    rest = [side % RESULTS for side in sides]
+    rows, columns = (side + own for side, own in zip(sides, rest, strict=True))
+    if any(rest):
+        dy = builder.emit(PAD_AKG, dy, head=(0, 0, 0, 0), tail=(0, *rest, 0), pad_val=0.0)
+    cut = partial(
+        builder.emit, STRIDED_SLICE, dy, end=(count, rows, columns, channels), strides=(1, RESULTS, RESULTS, 1)
+    )
+    grid = [[cut(begin=(0, row, column, 0)) for column in range(RESULTS)] for row in range(RESULTS)]
     points = (count * (rows // RESULTS) * (columns // RESULTS), channels)
     return in_places(transformed(grid, SPREAD_ROWS, builder), points, builder)
 

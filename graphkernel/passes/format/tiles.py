@@ -96,13 +96,6 @@ def extents(value: Value) -> tuple[Dim, tuple[int, ...]]:
     return count, tuple(dim for dim in others if isinstance(dim, int))
 
 
-def every_other(image: Value, first: tuple[int, int], sides: tuple[int, int], builder: Builder) -> Value:
-    """Of an ``image`` the ``first`` pixel and every other one within so many rows and columns (``sides``), by a ``builder``."""
-    count, (*_, channels) = extents(image)
-    end = (count, first[0] + sides[0], first[1] + sides[1], channels)
-    return builder.emit(STRIDED_SLICE, image, begin=(0, *first, 0), end=end, strides=(1, RESULTS, RESULTS, 1))
-
-
 def in_places(grid: Grid, shape: tuple[Dim, ...], builder: Builder) -> Value:
     """[16, *shape]: the values of a ``grid`` of 4 x 4, each in this ``shape``, by a ``builder``."""
     whole = stacked([part for line in grid for part in line], builder)
