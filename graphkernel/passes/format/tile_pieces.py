@@ -108,6 +108,14 @@ class Pieces:
 
     rows: tuple[tuple[Piece, ...], ...]
 
+    def is_like(self, other: Pieces) -> bool:
+        """Whether it is cut as the other."""
+        return self._spans == other._spans
+
+    @property
+    def _spans(self) -> list[list[tuple[Span, Span]]]:
+        return [[(piece.down, piece.across) for piece in row] for row in self.rows]
+
     def whole(self, builder: Builder) -> Value:
         """The image."""
         rows = [_in_line([piece.whole(builder) for piece in row], COLUMNS, builder) for row in self.rows]
@@ -132,7 +140,7 @@ def is_by_pieces(node: Node, image: Value) -> bool:
 
 
 def by_pieces(node: Node, args: Sequence[Value | Pieces], builder: Builder) -> Pieces:
-    """What a ``node`` makes of ``args``, images in pieces, whole ones or what is broadcast to them, by a ``builder``."""
+    """What a ``node`` makes of ``args``, images in like pieces, whole ones or what is broadcast to them, by a ``builder``."""
     like = next(arg for arg in args if isinstance(arg, Pieces))
 
     def made(line: int, column: int) -> Piece:

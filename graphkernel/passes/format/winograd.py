@@ -168,7 +168,11 @@ def _with_pieces(body: Graph, joined: Mapping[Node, Pieces], known: _Known) -> G
     cut: dict[Value, Pieces] = {}
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        pieces = joined[node] if node in joined else by_pieces(node, [cut.get(arg, arg) for arg in args], builder)
+        if node in joined:
+            pieces = joined[node]
+        else:
+            like = next(cut[arg] for arg in args if arg in cut)
+            pieces = by_pieces(node, [cut[a] if a in cut and cut[a].is_like(like) else a for a in args], builder)
         whole = pieces.whole(builder)
         whole = replace(whole.node, name=node.name).out
         cut[whole] = pieces

@@ -167,6 +167,12 @@ def _summed(x: Tensor) -> Tensor:
     return found * ops.reduce_mean(found, axis=(2, 3), keep_dims=True)
 
 
+def _apart(x: Tensor) -> Tensor:
+    """Pieces of one are not those of the other."""
+    parts = [ops.conv2d(x, drawn(step, 8, 8, 3, 3), pad=(step,) * 4, dilation=(step, step)) for step in (1, 2)]
+    return ops.relu(parts[0] + parts[1]) * parts[1]
+
+
 def _chained(x: Tensor) -> Tensor:
     return _residual(_activated(x))
 
@@ -174,7 +180,16 @@ def _chained(x: Tensor) -> Tensor:
 @pytest.mark.parametrize("sides", [(6, 8), (7, 8), (6, 9), (5, 7), (1, 3)], ids=str)
 @pytest.mark.parametrize(
     ("network", "count"),
-    [(_activated, 1), (_residual, 1), (_joined, 1), (_scaled, 1), (_summed, 1), (_twice, 2), (_chained, 2)],
+    [
+        (_activated, 1),
+        (_residual, 1),
+        (_joined, 1),
+        (_scaled, 1),
+        (_summed, 1),
+        (_twice, 2),
+        (_apart, 2),
+        (_chained, 2),
+    ],
 )
 def test_whatever_stands_beside_a_convolution_stays_in_its_kernel(
     network: Network, count: int, sides: tuple[int, int]
