@@ -33,6 +33,7 @@ from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
 from kernelgen.transforms.common.split_index_sets import peel
 from kernelgen.transforms.cpu.byte_words import byte_words
+from kernelgen.transforms.cpu.digit_sums import digit_sums
 from kernelgen.transforms.cpu.factored_sums import factor_sums
 from kernelgen.transforms.cpu.fuse_epilogue import fuse_epilogues
 from kernelgen.transforms.cpu.jam_panels import jam_panels
@@ -122,6 +123,12 @@ BARRIERS_PLACED = NestForm("threads meet between accesses that conflict", _threa
 NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),
     Stage(byte_words, "terms of bytes are one word before constants and panels are laid out by words"),
+    Stage(
+        digit_sums,
+        "words of weights are laid out like other constants, and sums are no locals yet",
+        lambda plan: plan.cpu.unit.adds_bytes,
+        needs=(INITIALIZED,),
+    ),
     Stage(
         prepare,
         "what constants alone decide is laid out as the loops read it, before panels copy it",

@@ -53,10 +53,12 @@ USUAL_PARTIALS = Partials()
 
 @dataclass(frozen=True)
 class VectorUnit:
-    """The vector registers of a processor, and the elements of four bytes that each holds."""
+    """The vector registers of a processor, and the elements of four bytes that each holds; whether one instruction adds
+    products of bytes to all of them."""
 
     registers: int = 32
     lanes: int = 16
+    adds_bytes: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+EXPONENT_BITS = 0x7F800000
+"""Of a float32."""
+
 
 class Result(Enum):
     """The result's dtype."""
@@ -53,6 +56,11 @@ def _byte_dot(unsigned: Any, signed: Any) -> Any:
     return products.sum(-1, dtype=np.int32)
 
 
+def _power_of_two(x: Any) -> Any:
+    """The greatest power of two that is not above a normal number; 0 for numbers nearer to zero."""
+    return (np.asarray(x, np.float32).view(np.int32) & EXPONENT_BITS).view(np.float32)
+
+
 def _f(name: str, arity: int, numpy: Callable[..., Any], cost: float, result: Result = Result.SAME) -> ScalarFunction:
     return ScalarFunction(name, arity, numpy, cost, result)
 
@@ -70,6 +78,7 @@ _TABLE = (
     _f("minimum", 2, np.minimum, 0.08),
     _f("atan2", 2, np.arctan2, 4.0),
     _f("bitwise_xor", 2, np.bitwise_xor, 0.05),  # integers only
+    _f("bitwise_and", 2, np.bitwise_and, 0.05),  # integers only
     _f("byte_dot", 2, _byte_dot, 0.1),  # of words of four bytes as int32, see kernelgen.transforms.cpu.byte_words
     _f("neg", 1, np.negative, 0.05),
     _f("abs", 1, np.abs, 0.05),
@@ -78,6 +87,7 @@ _TABLE = (
     _f("ceil", 1, np.ceil, 0.05),
     _f("trunc", 1, np.trunc, 0.05),
     _f("round", 1, np.rint, 0.05),  # to nearest, ties to even
+    _f("power_of_two", 1, _power_of_two, 0.05),  # of float32: what its exponent says; of no finite number infinity
     _f("sqrt", 1, np.sqrt, 0.3),
     _f("rsqrt", 1, lambda x: 1 / np.sqrt(x), 0.6),
     _f("reciprocal", 1, lambda x: 1 / x, 0.3),

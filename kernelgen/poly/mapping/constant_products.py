@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, prod
+from types import MappingProxyType
 
 from kernelgen.machines.cpu import CPU
 from kernelgen.nest.marks import VECTOR
@@ -43,6 +44,7 @@ from kernelgen.poly.model.register_cost import (
 )
 from kernelgen.poly.model.window_recognition import MOST_WEIGHT_BYTES, passes_panels_once, tap_of_few
 from kernelgen.tensor.dims import Dim
+from kernelgen.tensor.dtypes import INT8, UINT8
 
 MOST_LOSS = 1.25
 """How much longer a share may take in blocks that leave no row over than in the best ones: some numbers have no divisor."""
@@ -65,6 +67,11 @@ MOST_ROW_BYTES = 48 << 10
 
 LEAST_DEPTH = 192
 """Terms of a piece, for which reading and writing the results once more is little; a panel of them stays in the first cache."""
+
+
+DIGIT_VECTORS = MappingProxyType({INT8: 1 / 8, UINT8: 3 / 16})
+"""Of the columns of one row that multiplies bytes of weights digit by digit, for each register: a vector has three sums.
+Groups of numbers of four bits join these more often: more vectors wait together."""
 
 
 @dataclass(frozen=True)
@@ -269,8 +276,18 @@ def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
         return block_for(rows, columns, limits.unit, widest=max(1, min(widest, MOST_VECTORS)), threads=threads)
     share = share_of(band, sides, limits) or _block_length(band, sides)
     if share is None:
-        return block_for(rows, columns, limits.unit, threads=threads)
+        widest = _widest_digits(band, limits.unit) if rows == 1 and limits.unit.adds_bytes else MOST_VECTORS
+        return block_for(rows, columns, limits.unit, widest=widest, threads=threads)
     return block_for(share, columns, limits.unit, whole=True)
+
+
+def _widest_digits(band: Band, unit: VectorUnit) -> int:
+    """The most vectors of a block where constants are bytes, which are multiplied with digits of a row; else of any block."""
+    reads = (read.buffer for axis in band.axes for statement, _ in axis.follows for read in statement.reads)
+    held = {buffer.dtype for buffer in reads if buffer.name in band.scop.constants}
+    return min(
+        (int(DIGIT_VECTORS[kind] * unit.registers) for kind in held & DIGIT_VECTORS.keys()), default=MOST_VECTORS
+    )
 
 
 def _deals_panels(band: Band, sides: ConstantProduct, around: tuple[int, ...]) -> bool:

@@ -5,9 +5,9 @@
     s[j] += v2                     ->      let m2 = m0 + m1
     s[j] += v3                             s[j] += m2
 
-The element is loaded and stored once; where many sums are held in locals they stay as they are. Values
-are combined as a balanced tree, which also rounds less. Legality: the function is associative and commutative (a reduction
-promises that), and nothing else in the block touches the buffer.
+The element is loaded and stored once; where many sums are held in locals they stay as they are, and so do sums of products
+of bytes. Values are combined as a balanced tree, which also rounds less. Legality: the function is associative and
+commutative (a reduction promises that), and nothing else in the block touches the buffer.
 A number by which all of them multiply integers, the scale of quantized weights, multiplies their sum.
 """
 
@@ -38,7 +38,7 @@ def merge_accumulations(nest: Nest) -> Nest:
 def _block(block: Block, counter: Iterator[int]) -> Block:
     groups: dict[object, list[int]] = {}
     for position, part in enumerate(block.statements):
-        if isinstance(part, Accumulate):
+        if isinstance(part, Accumulate) and not adds_bytes(part):
             groups.setdefault((part.buffer, part.index, part.function), []).append(position)
     repeated = [positions for positions in groups.values() if len(positions) > 1]
     if len(_held(block)) >= MANY:
@@ -55,6 +55,11 @@ def _block(block: Block, counter: Iterator[int]) -> Block:
         if isinstance(last, Accumulate):
             parts[positions[-1]] = Block(tuple(_combined(block, positions, last, counter)))
     return Block(tuple(_spliced(parts)))
+
+
+def adds_bytes(part: Accumulate) -> bool:
+    """Whether it adds products of bytes to a local, in one instruction."""
+    return part.buffer.space is Space.LOCAL and isinstance(part.value, Call) and part.value.function == "byte_dot"
 
 
 def _held(block: Block) -> set[str]:

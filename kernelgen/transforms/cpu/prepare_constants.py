@@ -84,7 +84,9 @@ class _Preparation:
             return expr
         if not read.by_data and self.constants.issuperset(read.buffers):
             closed = written_out(expr, scope.bound)
-            return self._widened(expr, scope) if _widens(closed) else self._element(closed, scope) or expr
+            if _widens(closed):
+                return self._widened(expr, scope) if isinstance(expr, n.Call) else expr
+            return self._element(closed, scope) or expr
         if isinstance(expr, n.Call):
             return replace(expr, args=tuple(self.expression(each, scope) for each in expr.args))
         return expr
@@ -113,10 +115,16 @@ WIDENING = frozenset({"cast", "add", "sub", "mul", "floor_div", "floor_mod"})
 """Functions that cost less than reading what they make of narrower elements."""
 
 
+PARTS = frozenset({"bitwise_and"})
+"""Functions that take some of the bits of a word, of which others take the rest."""
+
+
 def _widens(value: n.Expr) -> bool:
     """Whether it is computed cheaply from elements that take less memory together than it does."""
+    if not isinstance(value, n.Call):
+        return False
     given = sum(load.buffer.dtype.itemsize for load in loads(value))
-    return isinstance(value, n.Call) and given < value.dtype.itemsize and _is_cheap(value)
+    return value.function in PARTS or (given < value.dtype.itemsize and _is_cheap(value))
 
 
 def _is_cheap(value: n.Expr) -> bool:

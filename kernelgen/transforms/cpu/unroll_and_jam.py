@@ -24,6 +24,7 @@ from kernelgen.nest import nodes as n
 from kernelgen.nest.ranges import range_of
 from kernelgen.nest.substitute import renamed, substituted
 from kernelgen.nest.walk import loads_of, map_blocks
+from kernelgen.transforms.common.merge_accumulations import adds_bytes
 
 MANY = 4
 """Held results whose sums fill each other's latencies."""
@@ -77,7 +78,7 @@ def has_rows(rows: n.For, count: int) -> bool:
 def _only_accumulates(body: n.Block, row: str) -> bool:
     """Bindings and accumulations alone, none into what is loaded and all into elements that the rows share."""
     sums = [s for s in body.statements if isinstance(s, n.Accumulate)]
-    if len({s.buffer for s in sums if s.buffer.space is n.Space.LOCAL}) >= MANY:
+    if len({s.buffer for s in sums if s.buffer.space is n.Space.LOCAL}) >= MANY or any(map(adds_bytes, sums)):
         return False
     if not 0 < len(sums) <= MAX_TERMS // 2 or not all(isinstance(s, n.Let | n.Accumulate) for s in body.statements):
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kernelgen.nest.scalars import EXPONENT_BITS
 from kernelgen.targets.cpu.math import byte_products, mathlib
 from kernelgen.targets.cpu.text import integers
 from kernelgen.targets.cpu.text.values import Value
@@ -121,6 +122,7 @@ _TABLE: dict[str, Emit] = {
     "mul": lambda _, a, b: a * b,
     "div": lambda _, a, b: a / b,
     "bitwise_xor": lambda _, a, b: a ^ b,
+    "bitwise_and": lambda _, a, b: a & b,
     "byte_dot": lambda _, a, b: byte_products.added(a.like(0), a, b),
     "floor_div": _by_family(_float_floor_div, lambda d, a, b: integers.floor_quotient(a, b, d)),
     "mod": _by_family(_fmod, lambda d, a, b: integers.truncated_remainder(a, b, d)),
@@ -135,6 +137,7 @@ _TABLE: dict[str, Emit] = {
     "ceil": _rounding("ceil"),
     "trunc": _rounding("trunc"),
     "round": _rounding("roundeven"),
+    "power_of_two": lambda _, a: (a.bits() & EXPONENT_BITS).as_float(),
     "sqrt": lambda _, a: a.intrinsic("sqrt"),
     "rsqrt": lambda _, a: a.like(1.0) / a.intrinsic("sqrt"),
     "reciprocal": lambda _, a: a.like(1.0) / a,
