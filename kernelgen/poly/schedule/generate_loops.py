@@ -160,7 +160,7 @@ class _Reader:
         if not node.if_has_else_node():
             return then
         otherwise = _as_block(self.node(node.if_get_else_node(), LoopKind.SERIAL))
-        return Block((then, If((_negated(conditions),), otherwise)))
+        return Block((then, *(If(each, otherwise) for each in _otherwise(conditions))))
 
     def loop(self, node: isl.AstNode, kind: LoopKind) -> NestStatement:
         name = node.for_get_iterator().get_id().get_name()
@@ -268,13 +268,22 @@ def _distributed(upper: Index) -> Index:
             return upper
 
 
-def _negated(conditions: tuple[Compare, ...]) -> Compare:
-    """The condition of an else branch. Raises NestError where it is not one comparison of orders."""
-    first, *others = conditions
-    opposite = {"<": "<=", "<=": "<"}.get(first.op)
-    if others or opposite is None:
-        raise NestError("the schedule's syntax tree has an else branch of several conditions")
-    return Compare(opposite, first.right, first.left)
+def _otherwise(conditions: tuple[Compare, ...]) -> Iterator[tuple[Compare, ...]]:
+    """Those of an else branch, of which no two hold together: all that stand before one hold, and it does not.
+
+    ``not (a and b)`` as ``not a``, or ``a and not b``.
+    """
+    for position, condition in enumerate(conditions):
+        for opposite in _opposites(condition):
+            yield (*conditions[:position], opposite)
+
+
+def _opposites(condition: Compare) -> tuple[Compare, ...]:
+    """Comparisons of which one holds where the condition does not."""
+    left, right = condition.left, condition.right
+    if condition.op == "==":
+        return Compare("<", left, right), Compare("<", right, left)
+    return (Compare("<=" if condition.op == "<" else "<", right, left),)
 
 
 def _as_block(statement: NestStatement) -> Block:

@@ -104,6 +104,24 @@ def test_dequantized_weights_stay_integers(
     assert 0 < kept < 2 * weights.size * (1 if kind.endswith("8") else 0.5)
 
 
+@pytest.mark.parametrize("columns", [16, 48])
+@pytest.mark.parametrize("rows", [9, 33])
+def test_rows_that_fill_no_block_are_a_kernel(rows: int, columns: int, tmp_path: Path) -> None:
+    """isl makes them an else branch of two conditions."""
+    random, terms = np.random.default_rng(0), 64
+    integers = random.integers(-128, 128, (terms, columns)).astype(np.int8)
+    scales = random.random(columns).astype(np.float32)
+    nodes = [
+        node_of("DequantizeLinear", ["w", "scale"], "v", {"axis": 1}),
+        helper.make_node("MatMul", ["x", "v"], ["y"]),
+    ]
+    held = [numpy_helper.from_array(integers, "w"), numpy_helper.from_array(scales, "scale")]
+    exe = compiled(model_of(nodes, held, rows, terms), tmp_path)
+    assert not exe.report.host
+    x = random.standard_normal((rows, terms)).astype(np.float32)
+    assert_close(exe(x)[0], x.astype(np.float64) @ (integers * scales.astype(np.float64)))
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("with_zeros", [False, True])
 @pytest.mark.parametrize("block", [16, 32, 128])
