@@ -61,7 +61,7 @@ class Span:
         return range(number * self.step, number * self.step + self.phases)
 
 
-def spans(side: int, step: int = 1) -> tuple[Span, ...]:
+def spans(side: int, step: int) -> tuple[Span, ...]:
     """Those of a ``side`` for windows whose pixels lie a ``step`` apart: tiles that are whole, and parts of one that is not."""
     lines, rest = divmod(side, step)
     tiles, half = divmod(lines, RESULTS)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 from kernelgen.tensor.graph import Builder, Value
@@ -71,9 +70,7 @@ class Tiling:
         tail = (0, high * row - height - top, wide * column - width - left, 0)
         padded = builder.emit(PAD_AKG, image, head=(0, top, left, 0), tail=tail, pad_val=0.0)
         phases = builder.emit(RESHAPE, padded, shape=(count, high, row, wide, column, channels))
-        pixels = [
-            [self._pixels(phases, place, builder) for place in product([line], range(SIDE))] for line in range(SIDE)
-        ]
+        pixels = [[self._pixels(phases, (line, place), builder) for place in range(SIDE)] for line in range(SIDE)]
         return in_places(transformed(pixels, IMAGE_ROWS, builder), (count * prod(self.places), channels), builder)
 
     def _pixels(self, phases: Value, place: tuple[int, int], builder: Builder) -> Value:

@@ -28,9 +28,9 @@ from kernelgen.nest import nodes as n
 from kernelgen.nest.substitute import renamed
 from kernelgen.nest.walk import nested, stored_buffers
 from kernelgen.tensor.dtypes import FLOAT32, INT32, UINT8, UINT32, DType
+from kernelgen.transforms.cpu.byte_words import BYTES
 from kernelgen.transforms.cpu.register_blocking import reduction_of
 from kernelgen.transforms.cpu.row_digits import (
-    BYTES,
     DIGITS,
     WORD_SIGNS,
     Digits,

@@ -22,6 +22,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import nested
 from kernelgen.tensor.dtypes import BOOL, FLOAT32, INT32, UINT32, DType
+from kernelgen.transforms.cpu.byte_words import BYTES
 
 DIGITS = 3
 BASE = 256
@@ -30,9 +31,6 @@ SIGNS = 0x808080
 
 WORD_SIGNS = 0x80808080
 """The same of four digits in a word."""
-
-BYTES = 4
-"""Of a word."""
 
 SPARE = 129 * 2.0**-9
 """Of the greatest term, a quarter and a little: numbers below 128 / 129 of 2^23 have such digits, others have none."""

@@ -15,6 +15,7 @@ from kernelgen.nest.substitute import written_out
 from kernelgen.tensor.dtypes import FLOAT32, INT8, UINT8
 from kernelgen.tensor.operators.matmul import HALF_NIBBLE
 from kernelgen.transforms.common.common_scales import factors_of, terms_of
+from kernelgen.transforms.cpu.row_digits import cast, times
 
 BYTE_MIDDLE = 128
 STEPS = 2 * HALF_NIBBLE
@@ -104,19 +105,11 @@ def _of_nibbles(factors: Sequence[n.Expr]) -> Found | None:
 
 def _nibble_terms(low: n.Load, high: n.Load, stored: n.Load, zeros: n.Expr | None) -> list[n.Expr]:
     """The terms as they are written."""
-    part, both = _times(high, _number(1 / STEPS)), n.Call("add", (low, high), FLOAT32)
+    part, both = times(high, _number(1 / STEPS)), n.Call("add", (low, high), FLOAT32)
     rest = n.Call("floor_mod", (stored, n.Literal(STEPS, UINT8)), UINT8)
     less = n.Call("sub", (low, part), FLOAT32)
-    terms = [_times(less, _cast(rest)), _times(part, _cast(stored)), _times(both, _number(-HALF_NIBBLE))]
-    return terms if zeros is None else [*terms, _times(_times(both, _number(-1.0)), zeros)]
-
-
-def _cast(value: n.Expr) -> n.Expr:
-    return n.Call("cast", (value,), FLOAT32)
-
-
-def _times(left: n.Expr, right: n.Expr) -> n.Expr:
-    return n.Call("mul", (left, right), FLOAT32)
+    terms = [times(less, cast(rest, FLOAT32)), times(part, cast(stored, FLOAT32)), times(both, _number(-HALF_NIBBLE))]
+    return terms if zeros is None else [*terms, times(times(both, _number(-1.0)), zeros)]
 
 
 def _number(value: float) -> n.Expr:

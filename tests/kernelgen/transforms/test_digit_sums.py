@@ -24,6 +24,7 @@ from kernelgen.tensor.dtypes import INT32
 from kernelgen.transforms.common.initialize_reductions import initialize
 from kernelgen.transforms.cpu import digit_sums as sums
 from kernelgen.transforms.cpu import row_digits, stored_sums
+from kernelgen.transforms.cpu.byte_words import BYTES
 from kernelgen.transforms.cpu.digit_sums import digit_sums
 
 HERE = detect_host()
@@ -94,7 +95,7 @@ def row_of(kind: str, terms: int) -> np.ndarray:
 def bound(sizes: Sizes, x: np.ndarray) -> np.ndarray:
     """How far each result may be off: terms by half a unit, which is normal, sums by a rounding a piece and a few more."""
     _, most = sizes.numbers()
-    length = min(sizes.terms, row_digits.BYTES * sums.MOST_WORDS * 8 // sizes.bits)
+    length = min(sizes.terms, BYTES * sums.MOST_WORDS * 8 // sizes.bits)
     pieces = np.array([np.abs(x[at : at + length]).max() for at in range(0, len(x), length)], np.float64)
     unit = np.repeat(np.maximum(pieces * HALF_UNIT, 2.0**-126), length)[: len(x)]
     return unit @ most + (len(pieces) + 12) * ROUNDING * (np.abs(x.astype(np.float64)) @ most) + 2.0**-126
