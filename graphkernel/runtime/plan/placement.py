@@ -80,24 +80,29 @@ def _is_of_ours(node: Node) -> bool:
 
 
 def _with_constants_late(graph: Graph, hands: Mapping[Node, Placement]) -> dict[Node, Placement]:
-    """What is computed in regions from constants alone joins the region that first needs it.
+    """What is computed from constants alone is computed as late as its users allow, so that it need not lie there all along.
 
-    There the library folds it when it opens the session, or reads quantized weights as they are; in the first region it
-    would compute all weights of the network anew in each run, and hand them on.
+    In a region it joins the one that first needs it: there the library folds it when it opens the session, or reads
+    quantized weights as they are; in the first region it would compute all weights of the network anew in each run, and
+    hand them on. What would need a region of its own stays.
     """
     found = dict(hands)
-    for node in reversed(_constant_in_regions(hands)):
-        users = [found[user] for user in graph.users[node] if user in found]
-        if users and all(user.in_region and user.who == found[node].who for user in users):
-            found[node] = replace(found[node], depth=min(user.depth for user in users))
+    for node in reversed(_from_constants(hands)):
+        mine, users = found[node], [found[user] for user in graph.users[node] if user in found]
+        stays = mine.in_region and not all(user.in_region and user.who == mine.who for user in users)
+        if users and not stays:
+            depth = min(user.depth - mine.differs_from(user.who, user.in_region) for user in users)
+            found[node] = replace(mine, depth=depth)
     return found
 
 
-def _constant_in_regions(hands: Mapping[Node, Placement]) -> list[Node]:
-    """The operators in regions that follow from constants alone, operands before users."""
+def _from_constants(hands: Mapping[Node, Placement]) -> list[Node]:
+    """The operators that follow from constants alone, and of which nothing but operands says when, operands before users."""
     found: dict[Node, None] = {}
-    for node, hand in hands.items():
-        if hand.in_region and all(value.is_known or value.node in found for value in node.args):
+    for node in hands:
+        if node.defines or is_ordered(node):
+            continue
+        if all(value.is_known or value.node in found for value in node.args):
             found[node] = None
     return list(found)
 

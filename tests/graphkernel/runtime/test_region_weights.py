@@ -16,6 +16,7 @@ from graphkernel.ops import OPS
 from graphkernel.ops.library.host import ONNX
 from graphkernel.runtime.onnxruntime.region_step import RegionStep
 from graphkernel.runtime.onnxruntime.regions import OnnxRuntimeHost
+from graphkernel.runtime.plan.placement import placements
 from graphkernel.runtime.plan.plan import make_plan
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.types import Attrs, TensorType, dtype
@@ -59,11 +60,25 @@ def filled(opset: int) -> ModelProto:
 def test_a_large_weight_of_one_number_is_filled_by_who_keeps_it(opset: int) -> None:
     graph = import_onnx(filled(opset))
     assert sum(node.data.array.nbytes for node in graph.nodes if node.data and node.data.array is not None) < 1 << 10
-    assert regions(graph) == [["ConstantOfShape", "MatMul"]]
+    assert regions(graph) == [["Expand", "MatMul"]]
     for level in (0, 2):
         np.testing.assert_allclose(
             gk.compile(graph, level)(X)[0], run_onnxruntime(filled(opset), {"x": X})[0], rtol=1e-5, atol=1e-5
         )
+
+
+def test_a_large_weight_of_one_number_is_filled_behind_what_need_not_wait_for_it() -> None:
+    nodes = [
+        helper.make_node("Hardmax", ["x"], ["p"]),
+        helper.make_node("Tanh", ["p"], ["t"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["w"], value=helper.make_tensor("v", 1, [1], [0.5])),
+        helper.make_node("MatMul", ["t", "w"], ["y"]),
+    ]
+    constants = {"shape": np.array([512, 1024])}
+    graph = gk.optimize(import_onnx(model(nodes, {"x": X}, constants=constants)), 2)
+    found = placements(graph, frozenset(), OnnxRuntimeHost(), {}, {})
+    depths = {node.name: found[node].depth for node in graph.operators}
+    assert depths == {"p": 0, "t": 1, "w": 1, "y": 2}
 
 
 @pytest.mark.parametrize(("operator", "opset", "is_the_same"), [("ThresholdedRelu", 10, True), ("Relu", 9, False)])

@@ -254,7 +254,7 @@ def size(call: OnnxCall) -> Results:
 
 
 MOST_FILLED = 1 << 18
-"""Elements of a constant that is one number everywhere. More are filled where they are used, by who keeps them anyway."""
+"""Elements of a constant that is one number everywhere. More are filled in each run, by what reads them where it can."""
 
 
 @onnx_op("ConstantOfShape")
@@ -266,10 +266,8 @@ def constant_of_shape(call: OnnxCall) -> Results:
     extents = static(dims)
     if extents is None and not all(call.derive.is_nonnegative(dim - 1) for dim in dims):
         return OnHost(dims, "the shape is symbolic", dtype=value.dtype.name)
-    if extents is None:
+    if extents is None or prod(extents) > MOST_FILLED:
         return ops.broadcast_to(call.constant(value), dims)
-    if prod(extents) > MOST_FILLED:
-        return Declined(f"{extents} is too large for a constant of one number")
     return np.full(extents, value)
 
 
