@@ -172,13 +172,46 @@ def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycle
     """The cost of float32 convolutions of NCHW and, for kernels of ours, of a change of layout for each value at a border."""
     own, library = 0.0, CALL
     for node in convolutions:
-        kind, cycles = windows_of(node), _cycles(node)
-        by_windows = cycles * _of_phases(node) / _own_share(node, kind) + _read_again(node, kind)
-        own += min(by_windows, _by_tiles(node)) if _has_tiles(node, kind) else by_windows
-        library += cycles * _inside(node) / _library_share(node, kind)
+        kind = windows_of(node)
+        own += min(_own_ways(node, kind))
+        library += _cycles(node) * _inside(node) / _library_share(node, kind)
     return Cycles(
         own + sum(2 * FLOAT_BYTES * _elements(value.type.shape) / BYTES_PER_CYCLE for value in borders), library
     )
+
+
+def is_by_taps(node: Node) -> bool:
+    """Whether a convolution in NCHW takes least as a sum of products, each of one tap and the pixels that it sees."""
+    kind = windows_of(node)
+    return _has_taps(node, kind) and _by_taps(node) == min(_own_ways(node, kind))
+
+
+def _own_ways(node: Node, kind: Windows) -> list[float]:
+    """The cycles of each way in which kernels of ours compute a ``node`` of this ``kind``."""
+    ways = [_cycles(node) * _of_phases(node) / _own_share(node, kind) + _read_again(node, kind)]
+    ways += [_by_tiles(node)] if _has_tiles(node, kind) else []
+    return ways + ([_by_taps(node)] if _has_taps(node, kind) else [])
+
+
+def _has_taps(node: Node, kind: Windows) -> bool:
+    """Whether a ``node`` of this ``kind``, in NCHW, has taps that lie apart, some of which see no pixel."""
+    return (
+        node.op is CONV2D
+        and kind is Windows.DENSE
+        and node.out.type.dtype.is_float
+        and node.args[1].is_known
+        and {*node.attrs.ints("stride", (1, 1))} == {1}
+        and all(isinstance(dim, int) for shape in sizes_of(node) for dim in shape[1:])
+        and 0.0 < _inside(node) < 1.0
+    )
+
+
+def _by_taps(node: Node) -> float:
+    """Products of what taps see; each is written, read, written with zeros around it, and read by who adds them."""
+    sizes, inside = sizes_of(node), _inside(node)
+    taps = _elements((1, *sizes.weights[2:]))  # those that see nothing are few, or cost as little
+    moved = 2 * FLOAT_BYTES * taps * (inside + 1) * _elements(sizes.result) / CACHED_BYTES_PER_CYCLE
+    return _cycles(node) * inside / OWN_SHARES[Windows.POINTS] + moved + (2 * taps + 1) * CALL_OF_KERNEL
 
 
 def _has_tiles(node: Node, kind: Windows) -> bool:

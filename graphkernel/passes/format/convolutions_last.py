@@ -18,10 +18,11 @@ from math import prod
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.cluster.convolution_cost import Windows, gradient_cost, windows_of
+from graphkernel.cluster.convolution_cost import Windows, gradient_cost, is_by_taps, windows_of
 from graphkernel.ops import Tensor
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
-from graphkernel.passes.format.layouts import FLOAT, Form
+from graphkernel.passes.format.layouts import FLOAT, PLAIN_PRODUCT, Form
+from graphkernel.passes.format.taps_inside import sum_of_taps
 from graphkernel.passes.format.tiles import PLACES, WINDOW, tiles_along
 from graphkernel.passes.format.transposed_phases import has_phases, of_phases
 from kernelgen.tensor.graph import Builder, Node, Value
@@ -37,8 +38,6 @@ PIECE = 32
 
 MOST_PATCHES = 1 << 26
 """Bytes of the patches whose product is the gradient of weights: more memory than that is not taken."""
-
-PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
 
 
 def has_form(node: Node) -> bool:
@@ -87,6 +86,8 @@ def _convolved(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Val
         if node.out.type.dtype == BYTE_SUMS:
             return (builder.emit(MATMUL_INTEGER, patches, held, name=node.name, **{OWN_KERNEL: True}),)
         return (builder.emit(BATCH_MATMUL, patches, held, name=node.name, **PLAIN_PRODUCT),)
+    if is_by_taps(node):
+        return (sum_of_taps(node, image, weights, builder),)
     last = TensorType((height, width, inner, outer), weights.type.dtype)
     held = builder.derived(channels_last, weights, of=last)
     return (_convolution(image, held, node.attrs, builder, node.name),)

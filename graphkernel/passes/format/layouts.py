@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
+from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 from kernelgen.tensor.types import dtype
 
 Form = Callable[[Node, Sequence[Value], Builder], tuple[Value, ...]]
 """Makes an operator's results from operands with channels last."""
 
 FLOAT = dtype("float32")
+PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
 IMAGE = 4
 
 

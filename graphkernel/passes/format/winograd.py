@@ -28,9 +28,8 @@ from graphkernel.cluster.naming import called
 from graphkernel.cluster.own_products import is_own
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER
 from graphkernel.passes.base import Context, graph_pass
-from graphkernel.passes.format.convolutions_last import PLAIN_PRODUCT
 from graphkernel.passes.format.gradient_by_tiles import gradient_by_tiles
-from graphkernel.passes.format.layouts import FLOAT
+from graphkernel.passes.format.layouts import FLOAT, PLAIN_PRODUCT
 from graphkernel.passes.format.tile_pieces import Pieces, by_pieces, is_by_pieces, results_of
 from graphkernel.passes.format.tiles import (
     PLACES,
