@@ -53,16 +53,22 @@ def _between_large(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
     if _vector_of(part) is None:
         return part
     found = list(statements(part))
-    stores = any(isinstance(each, n.Store) and _is_large(each.buffer) for each in found)
+    stores = any(isinstance(each, n.Store) and is_large(each.buffer) for each in found)
     if not stores or any(isinstance(each, n.Prefetch) for each in found):
         return part
-    large = {load.buffer for each in found for load in loads_of(each) if _is_large(load.buffer)}
+    large = {load.buffer for each in found for load in loads_of(each) if is_large(load.buffer)}
     return _rows(part, arguments & {buffer.name for buffer in large})
 
 
-def _is_large(buffer: n.Buffer) -> bool:
+def is_large(buffer: n.Buffer) -> bool:
+    """Whether no cache holds much of an array for long."""
     known = [extent for extent in buffer.shape if isinstance(extent, int)]
     return len(known) == len(buffer.shape) and prod(known) * buffer.dtype.itemsize >= LARGE_BYTES
+
+
+def only_sums(vector: n.For) -> bool:
+    """Whether a loop adds up what it reads, several rows at once: :mod:`kernelgen.transforms.cpu.prefetch_summed_rows` asks."""
+    return all(isinstance(part, n.Let | n.Accumulate) for part in vector.body.statements)
 
 
 def _vector_of(part: n.Statement) -> n.For | None:
@@ -73,9 +79,9 @@ def _vector_of(part: n.Statement) -> n.For | None:
 
 
 def _rows(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
-    """A loop over rows with hints in its vector loop; the same object where that reads no argument along its rows."""
+    """A loop over rows with hints in its vector loop; the same object where that only sums, or reads no argument along rows."""
     vector = _vector_of(part)
-    if not isinstance(part, n.For) or vector is None:
+    if not isinstance(part, n.For) or vector is None or only_sums(vector):
         return part
     hints = tuple(_hints(vector, part.var, arguments))
     asking = replace(vector, body=n.Block((*hints, *vector.body.statements)))
