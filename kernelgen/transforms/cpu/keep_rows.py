@@ -19,7 +19,7 @@ to this run of the block, so that ``S2[j]`` loads what ``S1[j]`` stored. Results
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -39,14 +39,15 @@ def keep_rows(nest: n.Nest) -> n.Nest:
 
 
 def _block(block: n.Block) -> n.Block:
-    rows: dict[n.For, _Row] = {}
+    loops: dict[n.For, list[n.For]] = {}
     for part in block.statements:
         if _is_row(part):
-            rows.setdefault(without_body(part), _Row(part)).enter(part)
-    arrays = {name: buffer for row in rows.values() for name, buffer in row.arrays().items()}
+            loops.setdefault(without_body(part), []).append(part)
+    rows = [_numbered(each) for each in loops.values() if len(each) > 1]
+    arrays = {name: buffer for row in rows for name, buffer in row.arrays().items()}
     if not arrays:
         return block
-    again = {name: arrays[first] for row in rows.values() for name, first in row.again.items() if first in arrays}
+    again = {name: arrays[first] for row in rows for name, first in row.again.items() if first in arrays}
     parts = (_keeping(part, arrays, again) if _is_row(part) else part for part in block.statements)
     return n.Block((*map(n.Alloc, arrays.values()), *parts))
 
@@ -116,6 +117,14 @@ class _Row:
             if fits and len(reads) * loops > 1 + loops:
                 found[name] = n.Buffer(f"{name}_row", dtype, (length.value,), n.Space.LOCAL)
         return found
+
+
+def _numbered(loops: Sequence[n.For]) -> _Row:
+    """What is known of these loops over one row."""
+    row = _Row(loops[0])
+    for loop in loops:
+        row.enter(loop)
+    return row
 
 
 def _keeping(loop: n.For, arrays: Mapping[str, n.Buffer], again: Mapping[str, n.Buffer]) -> n.For:

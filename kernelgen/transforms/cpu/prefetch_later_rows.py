@@ -20,8 +20,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, map_blocks, statements, without_body
 from kernelgen.transforms.cpu.jam_stencils import polynomial
-from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, flat_place
-from kernelgen.transforms.cpu.prefetch_transposed import is_large
+from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, flat_place, is_large
 
 LEVEL = 2
 """The cache in which a later row is to be."""

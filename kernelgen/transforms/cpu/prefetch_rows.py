@@ -8,7 +8,7 @@ Loops over tiles read memory in some of their loops and compute in others. A pro
 that each page of a row begins with lines that nobody asked for: each turn asks for the line of its element a page further on.
 Asking changes nothing but time, also past the end of an array. Where all loops of a tile read arguments, or there is one
 loop, memory is busy throughout and nothing is asked, unless rows come from arrays and go to arrays that no cache holds: stores
-wait for memory too, and what is asked for comes meanwhile.
+wait for memory too, and what is asked for comes meanwhile, where rows lie behind one another.
 """
 
 from __future__ import annotations
@@ -50,14 +50,23 @@ def _tiles(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
 
 def _between_large(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
     """A loop over rows with hints for its large arguments, where it stores to a large array and asks for nothing yet."""
-    if _vector_of(part) is None:
+    vector = _vector_of(part)
+    if not isinstance(part, n.For) or vector is None:
         return part
     found = list(statements(part))
     stores = any(isinstance(each, n.Store) and is_large(each.buffer) for each in found)
     if not stores or any(isinstance(each, n.Prefetch) for each in found):
         return part
-    large = {load.buffer for each in found for load in loads_of(each) if is_large(load.buffer)}
+    loads = (load for each in found for load in loads_of(each) if is_large(load.buffer))
+    large = {load.buffer for load in loads if _follow(load, part.var, vector)}
     return _rows(part, arguments & {buffer.name for buffer in large})
+
+
+def _follow(load: n.Load, row: str, vector: n.For) -> bool:
+    """Whether a row begins less than a page behind the end of the one before: what lies a page further on is soon read."""
+    step, length = ix.stride(flat_place(load), row), ix.subtract(vector.upper, vector.lower)
+    known = length.value if isinstance(length, n.Num) else 0
+    return step is not None and (abs(step) - known) * load.buffer.dtype.itemsize < AHEAD_BYTES
 
 
 def is_large(buffer: n.Buffer) -> bool:

@@ -30,12 +30,11 @@ LEVEL = 1
 
 def prefetch_transposed(nest: n.Nest) -> n.Nest:
     """The nest with such hints before the loops that transpose."""
-    arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT and is_large(buffer))
+    arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT and _is_large(buffer))
     return replace(nest, body=_block(nest.body, (), arguments))
 
 
-def is_large(buffer: n.Buffer) -> bool:
-    """Whether the second cache may not hold an argument."""
+def _is_large(buffer: n.Buffer) -> bool:
     known = [extent for extent in buffer.shape if isinstance(extent, int)]
     return len(known) < len(buffer.shape) or prod(known) * buffer.dtype.itemsize >= LEAST_BYTES
 

@@ -26,11 +26,10 @@ from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
 from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.transforms.cpu.prefetch_later_rows import LEVEL, prefetch_later_rows
-from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES
-from kernelgen.transforms.cpu.prefetch_transposed import LEAST_BYTES
+from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, LARGE_BYTES
 
 COLUMNS = 768
-ROWS = LEAST_BYTES // (COLUMNS * 4) + 1
+ROWS = LARGE_BYTES // (COLUMNS * 4) + 1
 X, R, W = buffer("x", ROWS, COLUMNS), buffer("r", ROWS, COLUMNS), buffer("w", ROWS, COLUMNS)
 TOTAL, Y = output("total", ROWS), output("y", ROWS, COLUMNS)
 
