@@ -2,13 +2,14 @@
 
     for i:                                        for i:
       vector j: s += x[i, j]                        vector j: s += x[i, j]
-      vector j: y[i, j] = x[i, j] / s        ->     vector j: prefetch x[i + 2, j]; y[i, j] = x[i, j] / s
+      vector j: y[i, j] = x[i, j] / s        ->     vector j: prefetch x[i + 1, j + 1024]; y[i, j] = x[i, j] / s
 
 Loops over a row that was read find it in a cache, so that memory stands still; then the next row is waited for while nothing
 is computed. Each of these loops asks for one argument that a loop before it was the first to read. More than one would keep all
 the lines waiting that a core can wait for, among them those that its loads need: such arguments are left to what a processor
-asks for on its own. The second cache takes what comes, since the first one is full of this row. It is asked for a page ahead or
-more: a shorter row is computed in less time than memory takes. Asking changes nothing but time, also past the end of an array.
+asks for on its own. The second cache takes what comes, since the first one is full of this row. It is asked for a page behind
+the same place of the next row: a short row alone is computed in less time than memory takes. Asking changes nothing but time,
+also past the end of an array.
 """
 
 from __future__ import annotations
@@ -74,6 +75,6 @@ def _hints(rows: n.For, loops: Mapping[int, n.For], arguments: frozenset[str]) -
 
 
 def _later(load: n.Load, step: int) -> n.Prefetch:
-    """The hint for the next row that begins a page ahead, where rows are ``step`` elements apart."""
-    ahead = -(-AHEAD_BYTES // (abs(step) * load.buffer.dtype.itemsize)) * step
+    """The hint a page behind what is loaded in the next row, where rows are ``step`` elements apart."""
+    ahead = step + AHEAD_BYTES // load.buffer.dtype.itemsize
     return n.Prefetch(load.buffer, ix.add(flat_place(load), n.Num(ahead)), LEVEL)
