@@ -39,10 +39,13 @@ from kernelgen.transforms.cpu.fuse_epilogue import fuse_epilogues
 from kernelgen.transforms.cpu.jam_panels import jam_panels
 from kernelgen.transforms.cpu.jam_stencils import jam_stencils
 from kernelgen.transforms.cpu.join_panels import join
+from kernelgen.transforms.cpu.keep_rows import keep_rows
 from kernelgen.transforms.cpu.pack_panels import pack
 from kernelgen.transforms.cpu.prefetch_factors import prefetch_factors
+from kernelgen.transforms.cpu.prefetch_later_rows import prefetch_later_rows
 from kernelgen.transforms.cpu.prefetch_panels import prefetch
 from kernelgen.transforms.cpu.prefetch_rows import prefetch_rows
+from kernelgen.transforms.cpu.prefetch_summed_rows import prefetch_summed_rows
 from kernelgen.transforms.cpu.prefetch_transposed import prefetch_transposed
 from kernelgen.transforms.cpu.prepare_constants import prepare
 from kernelgen.transforms.cpu.register_blocking import registers
@@ -176,10 +179,13 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(
         hoist, "what does not change in a loop is computed before it", needs=(SCALARS_BOUND,), gives=(BINDINGS_HOISTED,)
     ),
+    Stage(keep_rows, "values that loops over one row share are bindings that move no further"),
     Stage(prefetch, "loops are as they stay, and each turn may ask for its share of what comes next"),
     Stage(prefetch_factors, "the same for factors of products that come in tiles"),
     Stage(prefetch_rows, "the same for loops of tiles, of which some read arguments and others compute"),
     Stage(prefetch_transposed, "the same for tiles that are transposed"),
+    Stage(prefetch_later_rows, "the same for loops that compute what an earlier one has read"),
+    Stage(prefetch_summed_rows, "the same for rows that are added up several at once"),
 )
 ASCEND_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),

@@ -1,5 +1,5 @@
 """Loop nests, the language between the polyhedral side and every target: pure frozen data, no isl.
 
-Reading order: indices, nodes, marks, extents, index, congruence, ranges, scalars, text, walk, substitute, cost, neutral,
-features, form, preparation, verify.
+Reading order: indices, nodes, marks, extents, index, congruence, ranges, scalars, text, walk, bindings, substitute, cost,
+neutral, features, form, preparation, verify.
 """

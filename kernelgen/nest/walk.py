@@ -211,6 +211,11 @@ def with_body(part: A, body: n.Block) -> A:
     return part if body is part.body else replace(part, body=body)
 
 
+def without_body(loop: n.For) -> n.For:
+    """What two loops of the same iterations have in common."""
+    return replace(loop, body=n.Block())
+
+
 def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
     return len(some) == len(others) and all(map(operator.is_, some, others))
 

@@ -42,6 +42,7 @@ from kernelgen.poly.mapping.constant_products import (
     share_of,
     stream_of,
 )
+from kernelgen.poly.mapping.page_order import by_pages
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
 from kernelgen.poly.mapping.streamed_products import streaming_tiles
 from kernelgen.poly.mapping.windows import pieces_of_windows, window_members
@@ -162,7 +163,8 @@ class _Chooser:
             return self.stripped(loops)
         transposed = self.transposed_partner(loops)
         if transposed is None:
-            return _whole(loops)
+            ordered, reason = by_pages(self.band.axes, loops)
+            return _whole(ordered, *reason)
         partner, buffer = transposed
         rest = [loop for loop in loops[:-1] if loop.member != partner]
         size = self.limits.tile

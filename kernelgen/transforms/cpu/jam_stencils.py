@@ -70,7 +70,7 @@ def _is_stencil(columns: n.For, row: str) -> bool:
 def _read(body: n.Block, row: str) -> frozenset[n.Expr]:
     """The loads of a body that move with the row."""
     loads = (load for part in body.statements for load in loads_of(part))
-    return frozenset(_normal(load) for load in loads if row in ix.variables_in(load))
+    return frozenset(normal(load) for load in loads if row in ix.variables_in(load))
 
 
 def _numbered(body: n.Block) -> n.Block:
@@ -81,16 +81,16 @@ def _numbered(body: n.Block) -> n.Block:
     for part in body.statements:
         part = map_expressions(part, lambda expr: same.get(expr.name, expr) if isinstance(expr, n.Ref) else expr)
         if isinstance(part, n.Let):
-            known = part.value if isinstance(part.value, n.Ref) else bound.get(_normal(part.value))
+            known = part.value if isinstance(part.value, n.Ref) else bound.get(normal(part.value))
             if known is not None:
                 same[part.name] = known
                 continue
-            bound[_normal(part.value)] = n.Ref(part.name, part.value.dtype)
+            bound[normal(part.value)] = n.Ref(part.name, part.value.dtype)
         parts.append(part)
     return n.Block(tuple(parts))
 
 
-def _normal(expr: n.Expr) -> n.Expr:
+def normal(expr: n.Expr) -> n.Expr:
     """The expression with places that look equal where they are."""
 
     def value(each: n.Expr) -> n.Expr:

@@ -8,7 +8,7 @@ Loops over tiles read memory in some of their loops and compute in others. A pro
 that each page of a row begins with lines that nobody asked for: each turn asks for the line of its element a page further on.
 Asking changes nothing but time, also past the end of an array. Where all loops of a tile read arguments, or there is one
 loop, memory is busy throughout and nothing is asked, unless rows come from arrays and go to arrays that no cache holds: stores
-wait for memory too, and what is asked for comes meanwhile.
+wait for memory too, and what is asked for comes meanwhile, where rows lie behind one another.
 """
 
 from __future__ import annotations
@@ -50,19 +50,34 @@ def _tiles(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
 
 def _between_large(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
     """A loop over rows with hints for its large arguments, where it stores to a large array and asks for nothing yet."""
-    if _vector_of(part) is None:
+    vector = _vector_of(part)
+    if not isinstance(part, n.For) or vector is None:
         return part
     found = list(statements(part))
-    stores = any(isinstance(each, n.Store) and _is_large(each.buffer) for each in found)
+    stores = any(isinstance(each, n.Store) and is_large(each.buffer) for each in found)
     if not stores or any(isinstance(each, n.Prefetch) for each in found):
         return part
-    large = {load.buffer for each in found for load in loads_of(each) if _is_large(load.buffer)}
+    loads = (load for each in found for load in loads_of(each) if is_large(load.buffer))
+    large = {load.buffer for load in loads if _follow(load, part.var, vector)}
     return _rows(part, arguments & {buffer.name for buffer in large})
 
 
-def _is_large(buffer: n.Buffer) -> bool:
+def _follow(load: n.Load, row: str, vector: n.For) -> bool:
+    """Whether a row begins less than a page behind the end of the one before: what lies a page further on is soon read."""
+    step, length = ix.stride(flat_place(load), row), ix.subtract(vector.upper, vector.lower)
+    known = length.value if isinstance(length, n.Num) else 0
+    return step is not None and (abs(step) - known) * load.buffer.dtype.itemsize < AHEAD_BYTES
+
+
+def is_large(buffer: n.Buffer) -> bool:
+    """Whether no cache holds much of an array for long."""
     known = [extent for extent in buffer.shape if isinstance(extent, int)]
     return len(known) == len(buffer.shape) and prod(known) * buffer.dtype.itemsize >= LARGE_BYTES
+
+
+def only_sums(vector: n.For) -> bool:
+    """Whether a loop adds up what it reads, several rows at once: :mod:`kernelgen.transforms.cpu.prefetch_summed_rows` asks."""
+    return all(isinstance(part, n.Let | n.Accumulate) for part in vector.body.statements)
 
 
 def _vector_of(part: n.Statement) -> n.For | None:
@@ -73,9 +88,9 @@ def _vector_of(part: n.Statement) -> n.For | None:
 
 
 def _rows(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
-    """A loop over rows with hints in its vector loop; the same object where that reads no argument along its rows."""
+    """A loop over rows with hints in its vector loop; the same object where that only sums, or reads no argument along rows."""
     vector = _vector_of(part)
-    if not isinstance(part, n.For) or vector is None:
+    if not isinstance(part, n.For) or vector is None or only_sums(vector):
         return part
     hints = tuple(_hints(vector, part.var, arguments))
     asking = replace(vector, body=n.Block((*hints, *vector.body.statements)))

@@ -16,14 +16,13 @@ constants (:mod:`kernelgen.transforms.cpu.arrays_of_values`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
+from kernelgen.nest.bindings import needed
 from kernelgen.nest.substitute import written_out
-from kernelgen.nest.walk import loads, stored_buffers, subexpressions
+from kernelgen.nest.walk import stored_buffers
 from kernelgen.transforms.cpu.arrays_of_values import Array, Scope, array_of, element, fills, loops_of, sums_columns
 
 MOST_BYTES = 1 << 20
@@ -91,7 +90,7 @@ class _Panels:
         for part in block.statements:
             parts.append(self.statement(part, scope))
             scope = scope.behind(part)
-        return n.Block(tuple(_needed(parts)) if scope.loops and sums_columns(scope.loops[-1]) else tuple(parts))
+        return n.Block(tuple(needed(parts)) if scope.loops and sums_columns(scope.loops[-1]) else tuple(parts))
 
     def statement(self, part: n.Statement, scope: Scope) -> n.Statement:
         """The statement; what a vector loop adds up to columns with values from arrays."""
@@ -125,27 +124,3 @@ class _Panels:
         if isinstance(expr, n.Call):
             return replace(expr, args=tuple(self.expression(each, scope) for each in expr.args))
         return expr
-
-
-def _needed(parts: Sequence[n.Statement]) -> Sequence[n.Statement]:
-    """The statements without bindings that are not read any more."""
-    read, kept = set[str](), list[n.Statement]()
-    for part in reversed(parts):
-        if not isinstance(part, n.Let) or part.name in read:
-            kept.insert(0, part)
-            read.update(_names(part))
-    return kept
-
-
-def _names(part: n.Statement) -> Iterator[str]:
-    """The bindings that a statement reads."""
-    if not isinstance(part, n.Let | n.Store | n.Accumulate):
-        return
-    places = [*(() if isinstance(part, n.Let) else part.index), *(i for load in loads(part.value) for i in load.index)]
-    for each in subexpressions(part.value):
-        if isinstance(each, n.Ref):
-            yield each.name
-        elif isinstance(each, n.IndexValue):
-            places.append(each.index)
-    for place in places:
-        yield from ix.references(place)

@@ -17,7 +17,9 @@ from kernelgen.nest.nodes import (
     If,
     Index,
     Let,
+    Literal,
     Prefetch,
+    Ref,
     Statement,
     Store,
 )
@@ -154,12 +156,21 @@ def _joined(frame: Frame, statement: Accumulate, old: Value) -> Value:
 
 def _added(frame: Frame, value: Expr, total: Value) -> Value:
     """The total and a value, term by term."""
+    value = _product_of(frame, value)
     if not isinstance(value, Call) or value.function not in ("add", "mul") or value in frame.known.values:
         return arithmetic.combine("add", value.dtype, expression(frame, value), total)
     left, right = value.args
     if value.function == "add":
         return _added(frame, right, _added(frame, left, total))
     return _summed(frame, left).fma(_summed(frame, right), total)
+
+
+def _product_of(frame: Frame, value: Expr) -> Expr:
+    """The product that a binding is, where its factors are bindings too: elements that it loaded may have changed since."""
+    call = frame.calls.get(value.name) if isinstance(value, Ref) else None
+    if call is None or call.function != "mul" or not all(isinstance(arg, Ref | Literal) for arg in call.args):
+        return value
+    return call
 
 
 def _summed(frame: Frame, value: Expr) -> Value:

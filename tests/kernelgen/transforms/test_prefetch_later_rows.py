@@ -1,0 +1,109 @@
+"""Loops that read a row again ask for a later one: each for one argument, a page ahead, of arrays that no cache holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from nests import ZERO, I, J, block, buffer, loop, output
+
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Buffer,
+    For,
+    Literal,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Prefetch,
+    Statement,
+    Store,
+    Var,
+)
+from kernelgen.nest.verify import verify
+from kernelgen.nest.walk import statements
+from kernelgen.tensor.dtypes import FLOAT32
+from kernelgen.transforms.cpu.prefetch_later_rows import LEVEL, prefetch_later_rows
+from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, LARGE_BYTES
+
+COLUMNS = 768
+ROWS = LARGE_BYTES // (COLUMNS * 4) + 1
+X, R, W = buffer("x", ROWS, COLUMNS), buffer("r", ROWS, COLUMNS), buffer("w", ROWS, COLUMNS)
+TOTAL, Y = output("total", ROWS), output("y", ROWS, COLUMNS)
+
+
+def adds(*read: Buffer) -> For:
+    """A vector loop that adds up rows of arguments."""
+    return loop(J, COLUMNS, *(Accumulate(TOTAL, (I,), "add", Load(each, (I, J))) for each in read))
+
+
+def stores(read: Buffer) -> For:
+    return loop(J, COLUMNS, Store(Y, (I, J), Load(read, (I, J))))
+
+
+def rows(
+    *body: Statement, kind: LoopKind = LoopKind.PARALLEL, step: int = 1, arguments: tuple[Buffer, ...] = (X, R, W)
+) -> Nest:
+    start = Store(TOTAL, (I,), Literal(0.0, FLOAT32))
+    over = replace(loop(I, ROWS, start, *body, kind=kind), step=step)
+    return Nest("rows", (), (*arguments, TOTAL, Y), block(over))
+
+
+def asked(nest: Nest) -> list[tuple[str, ...]]:
+    """What each vector loop asks for."""
+    made = prefetch_later_rows(nest)
+    verify(made)
+    loops = [part for part in statements(made.body) if isinstance(part, For) and part.kind is LoopKind.VECTOR]
+    return [tuple(x.buffer.name for x in each.body.statements if isinstance(x, Prefetch)) for each in loops]
+
+
+def test_what_was_read_is_asked_for_by_the_next_loop() -> None:
+    assert asked(rows(adds(X), stores(X))) == [(), ("x",)]
+    assert asked(rows(adds(X), stores(X), kind=LoopKind.SERIAL)) == [(), ("x",)]
+
+
+def test_each_loop_behind_asks_for_one_argument() -> None:
+    """Of three arguments two have a loop; what the last loop is the first to read has none."""
+    assert asked(rows(adds(X, R, W), adds(X), stores(R))) == [(), ("x",), ("r",)]
+    assert asked(rows(adds(X), adds(R), stores(R))) == [(), ("x",), ("r",)]
+    assert asked(rows(adds(X), stores(R))) == [(), ("x",)]
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_a_page_behind_the_same_place_of_the_next_row_is_asked_for(step: int) -> None:
+    made = prefetch_later_rows(rows(adds(X), stores(X), step=step))
+    (hint,) = (part for part in statements(made.body) if isinstance(part, Prefetch))
+    place = ix.substitute(hint.place, {"i": Num(3), "j": Num(5)})
+    assert place == Num((3 + step) * COLUMNS + 5 + AHEAD_BYTES // 4)
+    assert hint.level == LEVEL
+
+
+SMALL = buffer("x", 8, COLUMNS)
+DOUBLE = ix.multiply(J, Num(2))
+
+
+@pytest.mark.parametrize(
+    "nest",
+    [
+        rows(stores(X)),
+        rows(loop(J, COLUMNS, Accumulate(TOTAL, (I,), "add", Load(X, (ZERO, J)))), stores(R)),
+        rows(loop(J, COLUMNS // 2, Accumulate(TOTAL, (I,), "add", Load(X, (I, DOUBLE)))), stores(R)),
+        rows(loop(J, COLUMNS - 1, Accumulate(TOTAL, (I,), "add", Load(X, (I, J)))), stores(R)),
+        rows(loop(Var("k"), COLUMNS, adds(X), kind=LoopKind.SERIAL), stores(R)),
+        replace(rows(adds(SMALL), stores(SMALL), arguments=(SMALL,)), name="small"),
+        rows(adds(Y), stores(R)),
+    ],
+    ids=[
+        "one loop",
+        "one row for all",
+        "every other column",
+        "a shorter row",
+        "no row of this loop",
+        "a cache holds it",
+        "a result",
+    ],
+)
+def test_others_ask_for_nothing(nest: Nest) -> None:
+    assert prefetch_later_rows(nest) == nest
