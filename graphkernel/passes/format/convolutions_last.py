@@ -18,11 +18,11 @@ from math import prod
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.cluster.convolution_cost import Windows, gradient_cost, windows_of
+from graphkernel.cluster.convolution_cost import Windows, gradient_cost, tiles_along, windows_of
 from graphkernel.ops import Tensor
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from graphkernel.passes.format.layouts import FLOAT, Form
-from graphkernel.passes.format.tiles import PLACES, WINDOW, tiles_along
+from graphkernel.passes.format.tiles import PLACES, WINDOW
 from graphkernel.passes.format.transposed_phases import has_phases, of_phases
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Operator
