@@ -36,6 +36,7 @@ PRODUCTS = [
     one("MatMul", [(B, (17, 30)), (B, (64, 30))], [(B, (17, 64))], transpose_b=True),
     one("BatchMatMul", [(F, (2, 33, 20)), (F, (2, 20, 64))], [(F, (2, 33, 64))]),
     one("BatchMatMul", [(F, (5, 9, 20)), (F, (20, 33))], [(F, (5, 9, 33))]),
+    one("MatMulInteger", [("int8", (2, 17, 5)), ("int8", (5, 3))], [("int32", (2, 17, 3))]),
 ]
 
 
