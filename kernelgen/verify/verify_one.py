@@ -309,7 +309,7 @@ def _spoiled(desc: KernelDesc) -> list[Array]:
         shape = tuple(int(dim) for dim in tensor.shape)  # pyright: ignore[reportArgumentType]  # specialised
         array = np.empty(shape, tensor.dtype.numpy)
         if array.dtype.kind in "iub":
-            array.view(np.uint8)[...] = 0 if array.dtype.kind == "b" else 0x55
+            array.reshape(-1).view(np.uint8)[...] = 0 if array.dtype.kind == "b" else 0x55
         else:
             array[...] = np.nan
         made.append(array)
