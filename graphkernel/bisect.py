@@ -73,7 +73,7 @@ def bisect(
     for number, step in enumerate(steps):
         tell("step", number, len(steps))
         try:
-            after = run_steps(graph, (step,), known.context(options), watchers)
+            after = run_steps(graph, (step,), known.context(options, steps=steps), watchers)
         except PassError as error:
             return Culprit(step.name, str(error), _what_helps(_Trial(step, graph, options, known, watchers)))
         graph = after

@@ -15,7 +15,7 @@ from graphkernel.errors import CatalogueError
 from graphkernel.expanders.base import Expander
 from graphkernel.gradients.base import Gradient
 from graphkernel.options import Options
-from graphkernel.passes.base import Context, Pass
+from graphkernel.passes.base import Context, Pass, Step
 from graphkernel.patterns.language import Rule
 from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.operator import Operator
@@ -58,10 +58,11 @@ class Catalogue:
         """The packages that are no part of this project."""
         return tuple(name for name in self.packages if name.partition(".")[0] not in ("graphkernel", "kernelgen"))
 
-    def context(self, options: Options, log: DecisionLog | None = None) -> Context:
-        """What passes are given: options, declarations and a log."""
+    def context(self, options: Options, log: DecisionLog | None = None, steps: Iterable[Step] = ()) -> Context:
+        """What passes are given: ``options``, declarations, a ``log``, and which of all ``steps`` are disabled."""
         expanders = {entry.name: entry for entry in self.expanders}
-        return Context(options, self.rules, expanders, self.fusion_patterns, DecisionLog() if log is None else log)
+        log, disabled = DecisionLog() if log is None else log, frozenset(s.pass_.name for s in steps if not s.enabled)
+        return Context(options, self.rules, expanders, self.fusion_patterns, log, disabled)
 
 
 @cache

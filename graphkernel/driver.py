@@ -271,7 +271,8 @@ def _optimized(
     log: DecisionLog | None = None,
     progress: Progress | None = None,
 ) -> Graph:
-    steps, context = steps_for(options, catalogue), catalogue.context(options, log)
+    steps = steps_for(options, catalogue)
+    context = catalogue.context(options, log, steps)
     seen = Environment.read()
     watchers = (
         Verify(Checked(inferred=context.inferred)),

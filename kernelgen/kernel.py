@@ -16,6 +16,7 @@ from kernelgen.native.call import Entry, NativeKernel
 from kernelgen.native.lines import prepared
 from kernelgen.native.signature import Signature
 from kernelgen.nest.nodes import Grid, Nest, Space
+from kernelgen.nest.preparation import with_preparation
 from kernelgen.plan import Plan
 from kernelgen.poly.proof.schedule_proof import Proof
 from kernelgen.stages import Lowered
@@ -116,6 +117,11 @@ class Kernel(NativeKernel):
     def nest(self) -> Nest:
         """The loop nest that the source prints."""
         return self.lowered.nest
+
+    @property
+    def whole_nest(self) -> Nest:
+        """The same behind what :meth:`prepare` runs: from the description's own inputs."""
+        return with_preparation(self.nest, self.lowered.inputs)
 
     @property
     def launches(self) -> int:

@@ -108,7 +108,7 @@ def _row(
     same = SameNumbers(arrays, tolerance, tolerance)
     watchers = (Verify(), same, trail, *Advance.over(steps, tell, f"level {level}: step"))
     try:
-        after = run_steps(graph, steps, catalogue.context(options), watchers)
+        after = run_steps(graph, steps, catalogue.context(options, steps=steps), watchers)
     except PassError as error:
         return level, trail.steps, trail.changed, "", "", str(error)
     kernels = sum(node.body is not None for node in after.operators)

@@ -25,7 +25,9 @@ from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2
 from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.types import Dim, Shape
+from kernelgen.tensor.types import Dim, Shape, dtype
+
+FLOAT32 = dtype("float32")
 
 WINDOW, WINDOW_TERMS, TILE_TERMS, TILE_SIDE = (3, 3), 9, 16, 2
 """A window that tiles are for; multiplications for its result, and for those of a tile, which are as many down and across."""
@@ -131,7 +133,8 @@ def tiles_cost(node: Node, is_learnt: bool = False) -> Ways:
 def _ways(count: Dim, sides: Sequence[Dim], channels: tuple[Dim, Dim], node: Node, is_learnt: bool) -> Ways:
     """Of ``count`` images of results of these ``sides``, from so many ``channels`` to so many."""
     read, made = (int(str(dim)) for dim in channels)
-    tiles = (_tiles_along(side, step) for side, step in zip(sides, node.attrs.ints("dilation", (1, 1)), strict=True))
+    steps = node.attrs.ints("dilation", (1, 1))
+    tiles = (tiles_along(int(str(side)), step) * step for side, step in zip(sides, steps, strict=True))
     points, products = _elements((count, *sides)), TILE_TERMS * _elements((count, *tiles))
     each = _cycles_of_terms(made)
     moved = 2 * FLOAT_BYTES * products * (read + made) / CACHED_BYTES_PER_CYCLE
@@ -143,9 +146,18 @@ def _ways(count: Dim, sides: Sequence[Dim], channels: tuple[Dim, Dim], node: Nod
     )  # fmt: skip
 
 
-def _tiles_along(side: Dim, step: int) -> int:
-    """Of all phases of windows whose pixels lie a ``step`` apart."""
-    return -(-int(str(side)) // (step * TILE_SIDE)) * step
+def tiles_along(side: int, step: int) -> int:
+    """How many tiles a ``side`` has, in each phase of windows whose pixels lie this ``step`` apart."""
+    return -(-side // (step * TILE_SIDE))
+
+
+def fits_tiles(node: Node, window: Shape, extents: Iterable[Dim]) -> bool:
+    """Whether products of tiles may compute a ``node`` that is a convolution: its ``window`` is of 3 x 3 pixels of all
+    channels, in steps of one, and its ``extents`` are known.
+    """
+    is_known = all(isinstance(extent, int) for extent in extents)
+    is_dense = node.attrs.int("group", 1) == 1 and {*node.attrs.ints("stride", (1, 1))} == {1}
+    return node.out.type.dtype == FLOAT32 and window == WINDOW and is_dense and is_known
 
 
 def gradient_cost(node: Node) -> Ways:
@@ -155,7 +167,7 @@ def gradient_cost(node: Node) -> Ways:
     count, _, *sides = sizes.result
     points = _elements((count, *sides))
     each = channels * _cycles_of_terms(results)
-    tiles = TILE_TERMS * _elements((count, *(_tiles_along(side, 1) for side in sides)))
+    tiles = TILE_TERMS * _elements((count, *(tiles_along(int(str(side)), 1) for side in sides)))
     byte = 2 * FLOAT_BYTES / CACHED_BYTES_PER_CYCLE
     return Ways(
         points * WINDOW_TERMS * (each + byte * channels) + CALL_OF_KERNEL,
@@ -189,7 +201,7 @@ def is_by_taps(node: Node) -> bool:
 def _own_ways(node: Node, kind: Windows) -> list[float]:
     """The cycles of each way in which kernels of ours compute a ``node`` of this ``kind``."""
     ways = [_cycles(node) * _of_phases(node) / _own_share(node, kind) + _read_again(node, kind)]
-    ways += [_by_tiles(node)] if _has_tiles(node, kind) else []
+    ways += [_by_tiles(node)] if _has_tiles(node) else []
     return ways + ([_by_taps(node)] if _has_taps(node, kind) else [])
 
 
@@ -214,19 +226,9 @@ def _by_taps(node: Node) -> float:
     return _cycles(node) * inside / OWN_SHARES[Windows.POINTS] + moved + (2 * taps + 1) * CALL_OF_KERNEL
 
 
-def _has_tiles(node: Node, kind: Windows) -> bool:
-    """Whether a ``node`` of this ``kind``, in NCHW, may be computed by products of tiles: windows of 3 x 3 pixels in steps
-    of one, over known rows and columns.
-    """
+def _has_tiles(node: Node) -> bool:
     sizes = sizes_of(node)
-    return (
-        node.op is CONV2D
-        and kind is Windows.DENSE
-        and node.out.type.dtype.is_float
-        and sizes.weights[2:] == WINDOW
-        and {*node.attrs.ints("stride", (1, 1))} == {1}
-        and all(isinstance(dim, int) for dim in (*sizes.weights, *sizes.result[1:]))
-    )
+    return node.op is CONV2D and fits_tiles(node, sizes.weights[2:], (*sizes.weights, *sizes.result[1:]))
 
 
 def _by_tiles(node: Node) -> float:

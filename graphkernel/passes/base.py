@@ -31,6 +31,7 @@ LOGGER = logging.getLogger("graphkernel.passes")
 class Context:
     """All that a pass may know besides the graph: options, the declared data it applies, and the log it writes to.
 
+    ``disabled`` are the names of passes that do not run: what one leaves to another must not wait for nobody.
     What type rules infer is kept for all passes, and for the check of what they made: rules are functions.
     """
 
@@ -39,6 +40,7 @@ class Context:
     expanders: Mapping[str, Expander] = field(default_factory=dict[str, "Expander"])
     fusion_patterns: tuple[FusionPattern, ...] = ()
     log: DecisionLog = field(default_factory=DecisionLog)
+    disabled: frozenset[str] = frozenset()
     inferred: Inferred = field(default_factory=Inferred)
 
     def builder(self, origin: str = "") -> Builder:

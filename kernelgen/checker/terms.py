@@ -19,6 +19,8 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
+
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.tensor.dtypes import BOOL, UINT64, Category, DType
 
@@ -134,9 +136,15 @@ def element(buffer: int, offset: int, ordered: bool = False) -> int:
 
 
 def literal(value: float, kind: DType) -> int:
-    """The number of a constant: integers are themselves, but for the least and the greatest of a signed type."""
+    """The number of a constant: integers are themselves, but for the least and the greatest of a signed type.
+
+    Two that are the same float of their type are one constant.
+    """
     if kind == BOOL:
         return TOP if value else 0
+    if kind.is_float:
+        with np.errstate(over="ignore"):
+            value = float(np.asarray(value).astype(kind.numpy))
     if isinstance(value, float) and math.isinf(value):
         return GREATEST if value > 0 else LEAST
     if isinstance(value, float) and not value.is_integer():  # NaN too

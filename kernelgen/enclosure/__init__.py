@@ -6,8 +6,9 @@ operators' definitions; those of the code generator (:mod:`kernelgen.composite.s
 
 Reading order: interval (a range for every element; ranges that say nothing), rounding (data types and units in the last
 place), arithmetic, functions, conditions, integers, complexes (scalar operators), sums (the roundings of many terms), reduced
-(reductions, products, scans), moves (operators that only move elements), table (operator -> rule), conversions (data types),
-declared (operators of users' packages), evaluate (a description), agree (are results inside?).
+(reductions, products, scans), stored (products with stored weights), moves (operators that only move elements), table
+(operator -> rule), conversions (data types), declared (operators of users' packages), evaluate (a description), agree (are
+results inside?).
 """
 
 from kernelgen.enclosure.agree import Difference, agree

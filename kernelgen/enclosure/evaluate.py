@@ -15,7 +15,7 @@ from kernelgen.enclosure.conversions import converted
 from kernelgen.enclosure.declared import by_scalar_rule
 from kernelgen.enclosure.interval import Array, Interval
 from kernelgen.enclosure.moves import moved
-from kernelgen.enclosure.table import RULES
+from kernelgen.enclosure.table import RULES, Rules
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics.reference import shaped
 from kernelgen.tensor.dtypes import Category, DType
@@ -23,27 +23,29 @@ from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.elemwise import MUL
 
 
-def enclose(desc: KernelDesc, inputs: Sequence[Array]) -> list[Interval]:
-    """Ranges of the outputs, then of the inputs that are updated in place, for these inputs.
+def enclose(desc: KernelDesc, inputs: Sequence[Array], rules: Rules = RULES) -> list[Interval]:
+    """Ranges of the outputs of ``desc``, then of the inputs that are updated in place, for these ``inputs``.
 
-    Raises UnsupportedError for an operator without a rule.
+    ``rules`` say how operators round. Raises UnsupportedError for an operator without a rule.
     """
     desc = specialize(desc, bind(desc, [array.shape for array in inputs]))
-    values = enclosed_values(desc, inputs, keep_all=False)
+    values = enclosed_values(desc, inputs, keep_all=False, rules=rules)
     return [_operand(value, values) for value in (*desc.results, *desc.updates.values())]
 
 
-def enclosed_values(desc: KernelDesc, inputs: Sequence[Array], keep_all: bool = True) -> dict[Value, Interval]:
+def enclosed_values(
+    desc: KernelDesc, inputs: Sequence[Array], keep_all: bool = True, rules: Rules = RULES
+) -> dict[Value, Interval]:
     """The range of every value of ``desc``, for these ``inputs``; a description without symbols.
 
-    Without ``keep_all`` a value that nobody reads any more is dropped.
+    Without ``keep_all`` a value that nobody reads any more is dropped. ``rules`` say how operators round.
     """
     values = {value: exactly(array, value) for value, array in zip(desc.graph.inputs, inputs, strict=True)}
     last_use = {v: place for place, node in enumerate(desc.operators) for v in (*node.args, *node.outs)}
     kept = set(desc.graph.outputs)
     with np.errstate(all="ignore"):
         for place, node in enumerate(desc.operators):
-            run(node, values)
+            run(node, values, rules)
             for value in {*node.args, *node.outs} - kept:
                 if not keep_all and last_use[value] == place:
                     values.pop(value, None)
@@ -66,19 +68,19 @@ def _wide(array: Array, kind: DType) -> Array:
     return array.astype(np.complex128) if kind.category is Category.COMPLEX else array
 
 
-def run(node: Node, values: dict[Value, Interval]) -> None:
-    """Adds the ranges of an operator's results."""
+def run(node: Node, values: dict[Value, Interval], rules: Rules) -> None:
+    """Adds to ``values`` the ranges of the results of ``node``, by the ``rules`` of operators."""
     operands = [_operand(value, values) for value in node.args]
-    for value, found in zip(node.outs, _results(node, operands), strict=True):
+    for value, found in zip(node.outs, _results(node, operands, rules), strict=True):
         values[value] = _fitted(found, node.args, value)
 
 
-def _results(node: Node, operands: Sequence[Interval]) -> tuple[Interval, ...]:
+def _results(node: Node, operands: Sequence[Interval], rules: Rules) -> tuple[Interval, ...]:
     if node.op is MUL and node.args[0] == node.args[1] and node.args[0].dtype.is_float:
         return (square(operands[0], node.args[0].dtype),)
     if is_declared(node.op) and node.op.scalar is not None:
         return (by_scalar_rule(node, operands),)
-    rule = moved if is_declared(node.op) and node.op.traits.moves else RULES.get(node.op)
+    rule = moved if is_declared(node.op) and node.op.traits.moves else rules.get(node.op)
     if rule is None:
         raise UnsupportedError("unsupported-op", f"operator {node.op.name!r} has no error bound")
     found = rule(operands, node)

@@ -13,7 +13,6 @@ from kernelgen.enclosure.complexes import joined, parts_of
 from kernelgen.enclosure.interval import Array, Interval, forgotten
 from kernelgen.enclosure.sums import multiplied, product_of, summed
 from kernelgen.errors import UnsupportedError
-from kernelgen.semantics.matmul import unpacked
 from kernelgen.semantics.table import MEANINGS
 from kernelgen.tensor.dtypes import COMPLEX64, FLOAT32, FLOAT64, Category, DType
 from kernelgen.tensor.operator import Application, Applied, giving
@@ -101,21 +100,6 @@ def matrix_product(operands: Sequence[Interval], node: Application) -> Interval:
         return _complex_product(operands, places, lambda a, b, half: multiplied(a, b, product, half, terms), node)
     found = multiplied(x, y, product, kind, terms)
     return found if sparse or len(operands) == 2 else add(found, operands[2], kind)
-
-
-def stored_product(operands: Sequence[Interval], node: Application) -> Interval:
-    """StoredMatMul. Scales may multiply a term or a sum of some, so that nothing is known where sums without them overflow."""
-    x, stored, *each = operands
-    numbers = stored.map(lambda bound: unpacked(bound, node))
-    groups = [of.map(lambda bound: bound.astype(np.float64)[:, None]) for of in each]
-    for zeros in groups[1:]:
-        numbers = subtract(numbers, zeros, FLOAT32)
-    sizes = np.matmul(x.magnitude, numbers.magnitude.reshape(x.low.shape[-1], -1))
-    for scales in groups[:1]:
-        numbers = multiply(numbers, scales, FLOAT32)
-    weights = numbers.map(lambda bound: bound.reshape(x.low.shape[-1], -1))
-    found = multiplied(x, weights, np.matmul, node.out.dtype, float(x.low.shape[-1] + len(each)))
-    return forgotten(found, ~(sizes < np.finfo(np.float32).max)) if each else found
 
 
 def gathered_sum(operands: Sequence[Interval], node: Application) -> Interval:

@@ -22,7 +22,7 @@ from kernelgen.composite.vocabulary import (
     ZEROS_LIKE,
     by_operator,
 )
-from kernelgen.enclosure import arithmetic, conditions, functions, reduced
+from kernelgen.enclosure import arithmetic, conditions, functions, reduced, stored
 from kernelgen.enclosure.complexes import joined, on_complex, parts_of
 from kernelgen.enclosure.integers import on_integers
 from kernelgen.enclosure.interval import Interval
@@ -35,6 +35,7 @@ from kernelgen.tensor.operator import Application, Operator
 from kernelgen.tensor.operators import catalogue as basic
 
 Rule = Callable[[Sequence[Interval], Application], Interval | tuple[Interval, ...]]
+Rules = Mapping[Operator, Rule]
 OnFloats = Callable[[Sequence[Interval], DType], Interval]
 
 
@@ -168,7 +169,7 @@ def _unruled(operands: Sequence[Interval], node: Application) -> Interval:
     raise UnsupportedError("unsupported-op", f"operator {node.op.name!r} has no error bound on these operands")
 
 
-RULES: Mapping[Operator, Rule] = MappingProxyType({
+RULES: Rules = MappingProxyType({
     **dict.fromkeys((*FLOATS, *ONE_OPERAND), _scalar), **dict.fromkeys(MOVES, moved),
     **dict.fromkeys(conditions.COMPARISONS, _comparison), **dict.fromkeys(conditions.TESTS, _test),
     **dict.fromkeys(REDUCTIONS, reduced.reduction),
@@ -181,9 +182,14 @@ RULES: Mapping[Operator, Rule] = MappingProxyType({
         (basic.ARGMAX, basic.ARGMIN): reduced.position,
         (basic.MATMUL, basic.BATCH_MATMUL, basic.CONV2D, basic.CSR_MV, basic.CSR_MM): reduced.matrix_product,
         basic.MATMUL_INTEGER: reduced.matrix_product,
-        basic.STORED_MATMUL: reduced.stored_product,
+        basic.STORED_MATMUL: stored.stored_product,
         (basic.UNSORTED_SEGMENT_SUM, basic.TENSOR_SCATTER_ADD, basic.CSR_REDUCE_SUM): reduced.gathered_sum,
         (basic.CSR_MUL, basic.CSR_DIV): reduced.sparse_elementwise, (basic.ELEM_ANY, ELEM_ALL): reduced.any_positive,
         basic.POOL2D: reduced.pooled, STANDARD_NORMAL: _normal,
     }),
 })  # fmt: skip
+
+ON_FIXED_POINT: Rules = MappingProxyType({
+    **RULES, basic.STORED_MATMUL: stored.product_of_fixed_point,
+})  # fmt: skip
+"""The same for kernels that take rows as fixed point."""

@@ -17,8 +17,11 @@ from kernelgen.samples.marks import structured
 from kernelgen.samples.profiles import PLAIN, Array, Profile, Random
 from kernelgen.system.cached_property import cached_property
 from kernelgen.tensor.graph import Node
+from kernelgen.tensor.operators.matmul import STORED_MATMUL
 
 Profiles = tuple[Profile, ...]
+
+ALL_BYTES = Profile("large")
 
 ENOUGH = 0.9
 """A share of known results that is not looked to be improved."""
@@ -37,8 +40,10 @@ class Recipe:
     seed: int
 
     def draw(self, desc: KernelDesc) -> list[Array]:
-        """One array per input of a description without symbols; indices fit, cleared targets are zero."""
+        """One array per input of a description without symbols; indices fit, cleared targets are zero, and weights that are
+        stored as bytes have any, which may be two numbers each."""
         indices, cleared = index_inputs(desc, np.random.default_rng(self.seed)), atomic_targets(desc)
+        stored = {node.args[1] for node in desc.operators if node.op is STORED_MATMUL and node.args[1].dtype.is_integer}
         drawn: list[Array] = []
         for place, (value, profile) in enumerate(zip(desc.graph.inputs, self.profiles, strict=True)):
             random = np.random.default_rng([self.seed, place])
@@ -48,7 +53,8 @@ class Recipe:
             elif value in cleared:
                 drawn.append(np.zeros(shape, value.dtype.numpy))
             else:
-                drawn.append(structured(profile.draw(value.dtype, shape, random), random))
+                kind = ALL_BYTES if value in stored else profile
+                drawn.append(structured(kind.draw(value.dtype, shape, random), random))
         return drawn
 
     def with_profiles(self, profiles: Profiles) -> Recipe:

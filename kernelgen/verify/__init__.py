@@ -1,6 +1,7 @@
 """Does a target compute what a description means?
 
-Reading order: compare, guard_pages, record, check_independently, own_sizes, worker_diary, guard, verify_one, pool.
+Reading order: compare, guard_pages, record, check_independently, own_sizes, worker_diary, guard, known_weights, verify_one,
+pool.
 """
 
 from kernelgen.verify.pool import verify_files

@@ -10,7 +10,6 @@ from kernelgen.checker import check
 from kernelgen.composite.description import KernelDesc
 from kernelgen.kernel import Kernel
 from kernelgen.nest.nodes import Nest
-from kernelgen.nest.preparation import with_preparation
 from kernelgen.samples.smaller_shapes import scale_down
 from kernelgen.verify.record import Record, Status
 
@@ -33,4 +32,4 @@ def examined(record: Record, desc: KernelDesc, compiler: Callable[[KernelDesc], 
 
 
 def _nest(kernel: Any) -> Nest:  # a Kernel; tests give verifiers other compilers
-    return with_preparation(kernel.nest, kernel.lowered.inputs) if isinstance(kernel, Kernel) else kernel.nest
+    return kernel.whole_nest if isinstance(kernel, Kernel) else kernel.nest

@@ -9,7 +9,7 @@ model of the large one: with what pays there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from kernelgen.nest import features
 from kernelgen.samples.inputs import bind_symbols
 from kernelgen.samples.smaller_shapes import First, argument_bytes, shrink
 from kernelgen.targets.entries import FeaturedEntry
-from kernelgen.verify.record import Record, Status
+from kernelgen.verify.record import Record, Status, with_run
 
 KB, MB = 1 << 10, 1 << 20
 SIZES = MappingProxyType(
@@ -64,7 +64,7 @@ def features_of(kernel: object) -> frozenset[str]:
     sizes = {name: sizes[name] for name in kernel.nest.symbols}
     if isinstance(kernel.entry, FeaturedEntry):
         return kernel.entry.features(tuple(sizes.values()))
-    return features.features_of(kernel.nest, sizes)
+    return features.features_of(kernel.whole_nest, sizes)
 
 
 def with_own_features(record: Record, desc: KernelDesc, runs: Runs, byte_limit: int) -> Record:
@@ -122,16 +122,9 @@ def _joined(record: Record, again: Record, size: int) -> Record:
     sizes = (*record.argument_bytes, size)
     if again.status is not Status.PASSED:
         return replace(again, argument_bytes=sizes, features=record.features)
-    errors = [error for error in (record.max_error, again.max_error) if error is not None]
     return replace(
-        record,
-        times=_sums(record.times, again.times),
-        max_error=max(errors, default=None),
+        with_run(record, again),
         sampled=again.sampled or record.sampled,
         argument_bytes=sizes,
         features={word: seen or again.features.get(word, 0) for word, seen in record.features.items()},
     )
-
-
-def _sums(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
-    return {name: first.get(name, 0.0) + second.get(name, 0.0) for name in {**first, **second}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -45,6 +45,8 @@ class Record:
     ``checked`` names what :mod:`kernelgen.checker` has shown about the kernel, and about a ``small`` one of the same
     operators where the kernel is too large for a run of all iterations.
     ``placements`` is how many ways its arrays lay against pages without access, where that was asked for.
+    ``weights`` are the inputs of which a second kernel was told that they are constants, which all that was asked of the first
+    was asked of too: ``features`` and counts are those of both.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Record:
     sampled: Mapping[str, int] = field(default_factory=dict[str, int])
     checked: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     placements: int = 0
+    weights: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, keys in the order of the fields."""
@@ -74,6 +77,7 @@ class Record:
             "status": Status(document["status"]),
             "argument_bytes": tuple(document["argument_bytes"]),
             "checked": {name: tuple(shown) for name, shown in document["checked"].items()},
+            "weights": tuple(document["weights"]),
         }
         return Record(**values)
 
@@ -83,6 +87,13 @@ def failed(name: str, reason: str, message: str, **more: Any) -> Record:  # fiel
     if reason not in FAILURES:
         raise ValueError(f"failure code {reason!r} is not declared in FAILURES")
     return Record(name, Status.FAILED, reason, message, **more)
+
+
+def with_run(record: Record, again: Record) -> Record:
+    """The ``record`` of a kernel with what one ``again`` that passed took, and with the greater error."""
+    errors = [error for error in (record.max_error, again.max_error) if error is not None]
+    times = {name: record.times.get(name, 0.0) + again.times.get(name, 0.0) for name in {**record.times, **again.times}}
+    return replace(record, times=times, max_error=max(errors, default=None))
 
 
 def summary(records: Iterable[Record]) -> str:

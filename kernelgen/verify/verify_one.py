@@ -30,13 +30,14 @@ from kernelgen.targets.entries import Sample
 from kernelgen.tensor.operator import Operator
 from kernelgen.verify.check_independently import examined
 from kernelgen.verify.guard import guarded
+from kernelgen.verify.known_weights import roundings_of, weights_of, with_known_weights
 from kernelgen.verify.own_sizes import Runs, features_of, with_own_features
 from kernelgen.verify.record import Record, Status, failed
 from kernelgen.verify.worker_diary import Diary
 
 Array = np.ndarray[Any, Any]
 Compiler = Callable[..., Any]
-"""Of a description, the name of a target and, where one is asked for, a plan."""
+"""Of a description, the name of a target and, where one is asked for, a plan; ``constants`` are positions of inputs."""
 
 BYTE_LIMIT = 256 << 20
 """Arguments of a larger kernel are scaled down; those that cannot shrink are compared up to four times this."""
@@ -71,9 +72,35 @@ def verify(
     all that the kernel does at its own size has run: see :mod:`kernelgen.verify.own_sizes`. With a ``diary`` it runs
     between pages without access too, and a fault ends the process: see :mod:`kernelgen.verify.guard`.
 
+    A CPU's kernel whose description has weights is asked all this twice, the second time told that these are constants: see
+    :mod:`kernelgen.verify.known_weights`.
+
     Refusals (UnsupportedError) are skipped with their reason code, as is a target that needs what is not installed; a
     wrong answer or any other exception is a failure.
     """
+
+    def verified(by: Compiler) -> Record:
+        return _verified_by(by, desc, target, seed, byte_limit, checked, device, diary, against)
+
+    record, weights = verified(compiler), weights_of(desc) if target == "cpu" else ()
+    if not weights or record.status is not Status.PASSED:
+        return record
+    names = tuple(desc.inputs[place].name for place in weights)
+    return with_known_weights(record, verified(partial(compiler, constants=weights)), names)
+
+
+def _verified_by(
+    compiler: Compiler,
+    desc: KernelDesc,
+    target: str,
+    seed: int,
+    byte_limit: int,
+    checked: bool,
+    device: bool,
+    diary: Diary | None,
+    against: KernelDesc | None,
+) -> Record:
+    """One kernel that a ``compiler`` makes; the others are arguments of :func:`verify`."""
     if diary:
         diary.begin()
     family = target.partition(":")[0]
@@ -219,7 +246,7 @@ def _compared(
     """One run; and, of a sample of blocks, what the record says of it."""
     given, outputs = _copies(desc, inputs), _spoiled(desc)
     sample = clock.timed("run", lambda: _run(kernel, given, outputs, is_sampled))
-    wanted = clock.timed("reference", lambda: enclose(meaning, inputs))
+    wanted = clock.timed("reference", lambda: enclose(meaning, inputs, roundings_of(kernel)))
     names = [t.name for t in desc.outputs] + [desc.inputs[i].name for i in desc.updated_inputs]
     results = [*outputs, *(given[i] for i in desc.updated_inputs)]
     if sample is None or all(mask is None for mask in sample.written):
@@ -282,7 +309,7 @@ def _spoiled(desc: KernelDesc) -> list[Array]:
         shape = tuple(int(dim) for dim in tensor.shape)  # pyright: ignore[reportArgumentType]  # specialised
         array = np.empty(shape, tensor.dtype.numpy)
         if array.dtype.kind in "iub":
-            array.view(np.uint8)[...] = 0 if array.dtype.kind == "b" else 0x55
+            array.reshape(-1).view(np.uint8)[...] = 0 if array.dtype.kind == "b" else 0x55
         else:
             array[...] = np.nan
         made.append(array)

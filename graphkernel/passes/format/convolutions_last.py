@@ -18,12 +18,12 @@ from math import prod
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.cluster.convolution_cost import Windows, gradient_cost, is_by_taps, windows_of
+from graphkernel.cluster.convolution_cost import Windows, gradient_cost, is_by_taps, tiles_along, windows_of
 from graphkernel.ops import Tensor
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from graphkernel.passes.format.layouts import FLOAT, PLAIN_PRODUCT, Form
 from graphkernel.passes.format.taps_inside import sum_of_taps
-from graphkernel.passes.format.tiles import PLACES, WINDOW, tiles_along
+from graphkernel.passes.format.tiles import PLACES, WINDOW
 from graphkernel.passes.format.transposed_phases import has_phases, of_phases
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Operator

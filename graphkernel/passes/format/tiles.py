@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from graphkernel.cluster.convolution_cost import tiles_along
 from kernelgen.tensor.graph import Builder, Value
 from kernelgen.tensor.operators.elemwise import ADD, SUB
 from kernelgen.tensor.operators.padding import PAD_AKG
@@ -80,11 +81,6 @@ class Tiling:
         end = (count, ends[0], row, ends[1], column, channels)
         begin, strides = (0, place[0], 0, place[1], 0, 0), (1, RESULTS, 1, RESULTS, 1, 1)
         return builder.emit(STRIDED_SLICE, phases, begin=begin, end=end, strides=strides)
-
-
-def tiles_along(side: int, step: int) -> int:
-    """How many tiles a ``side`` has, in each phase of this ``step``."""
-    return -(-side // (step * RESULTS))
 
 
 def extents(value: Value) -> tuple[Dim, tuple[int, ...]]:

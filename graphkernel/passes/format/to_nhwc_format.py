@@ -29,6 +29,7 @@ from graphkernel.passes.format.channels_last import exit_of, images_in, images_o
 from graphkernel.passes.format.convolutions_last import filter_by_tiles, is_by_tiles
 from graphkernel.passes.format.image_regions import ImageRegion, image_regions
 from graphkernel.passes.format.layouts import IMAGE, Form, inverse, is_image, moved, order
+from graphkernel.passes.format.winograd import winograd
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.matmul import MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
@@ -48,13 +49,13 @@ def to_nhwc_format(graph: Graph, context: Context) -> Graph:
         chosen |= region.forms if cost.is_own else {}
     if not chosen:
         return graph
-    forms = {node: _by_tiles(node, context.options) or form for node, form in chosen.items()}
+    forms = {node: _by_tiles(node, context) or form for node, form in chosen.items()}
     return with_unique_labels(graph.rebuild(_Rewriter(forms, _read_as_before(graph, forms), context.builder()).rewrite))
 
 
-def _by_tiles(node: Node, options: Options) -> Form | None:
-    """The form of gradients that the pass winograd computes, where nobody switched it off."""
-    is_off = {"winograd", "build.winograd"} & set(options.disable_pass)
+def _by_tiles(node: Node, context: Context) -> Form | None:
+    """The form of gradients that the pass winograd computes, where it runs."""
+    is_off = winograd.name in context.disabled
     return filter_by_tiles if node.op is CONV2D_BACKPROP_FILTER and not is_off and is_by_tiles(node) else None
 
 

@@ -22,7 +22,7 @@ from math import prod
 
 import numpy as np
 
-from graphkernel.cluster.convolution_cost import Ways, tiles_cost
+from graphkernel.cluster.convolution_cost import Ways, fits_tiles, tiles_cost
 from graphkernel.cluster.fuse_nodes import call_of, with_unique_labels
 from graphkernel.cluster.naming import called
 from graphkernel.cluster.own_products import is_own
@@ -130,18 +130,9 @@ def _cost(kernel: Node, convolution: Node) -> Ways:
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether windows of 3 x 3 pixels of all channels move by one pixel, over known rows and columns."""
-    height, width, *_ = node.args[1].type.shape
+    """Whether it is one with channels last, and no bias."""
     shape = (*node.args[0].type.shape[1:], *node.out.type.shape[1:])
-    return (
-        is_nhwc(node.attrs)
-        and len(node.args) == 2
-        and node.out.type.dtype == FLOAT
-        and (height, width) == (WINDOW, WINDOW)
-        and node.attrs.int("group", 1) == 1
-        and {*node.attrs.ints("stride", (1, 1))} == {1}
-        and all(isinstance(dim, int) for dim in shape)
-    )
+    return is_nhwc(node.attrs) and len(node.args) == 2 and fits_tiles(node, node.args[1].type.shape[:2], shape)
 
 
 def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node], known: _Known) -> tuple[Value, ...]:

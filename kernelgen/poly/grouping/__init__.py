@@ -1,5 +1,5 @@
 """Which statements run together, over which loops: fusion, folded axes, partial results.
 
-Reading order: fold_axes, forwarded_stores, privatise, fusion_groups, merge_groups, scatter_by_owner, direct_results,
+Reading order: fold_axes, fusion_groups, direct_results, forwarded_stores, privatise, merge_groups, scatter_by_owner,
 computed_rows, row_blocks, overlapped_tiles, shared_loops.
 """

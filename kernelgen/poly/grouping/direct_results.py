@@ -14,6 +14,8 @@ from kernelgen.nest.index import substitute
 from kernelgen.nest.nodes import Accumulate, Index, Let, Load, Ref, Space, Store, Var
 from kernelgen.poly.model.scop import Scop, Statement
 
+Effect = Store | Accumulate
+
 
 def accumulate_in_outputs(scop: Scop) -> Scop:
     """The scop without such copies; the same object where there is none."""
@@ -42,10 +44,10 @@ def _moved(statement: Statement) -> tuple[Load, Store] | None:
     if not isinstance(value, Load) or value.buffer.space is not Space.WORKSPACE:
         return None
     alike = value.buffer.dtype == store.buffer.dtype
-    return (value, store) if alike and _is_whole(statement, value) and _is_whole(statement, store) else None
+    return (value, store) if alike and is_whole(statement, value) and is_whole(statement, store) else None
 
 
-def _is_whole(statement: Statement, access: Load | Store) -> bool:
+def is_whole(statement: Statement, access: Load | Store) -> bool:
     """Whether an access goes over its whole buffer, each iterator along a dim of its own."""
     extents = {Var(it.name): it.extent for it in statement.iterators}
     shape = tuple(extents.get(i) if isinstance(i, Var) else None for i in access.index)
@@ -61,13 +63,16 @@ def _only_accumulates(statement: Statement, name: str) -> bool:
 
 def _without(scop: Scop, copy: Statement, maker: Statement, load: Load, store: Store) -> Scop:
     def led(part: Let | Store | Accumulate) -> Let | Store | Accumulate:
-        if isinstance(part, Let) or part.buffer.name != load.buffer.name:
-            return part
-        at: dict[str, Index] = {
-            i.name: there for i, there in zip(load.index, part.index, strict=True) if isinstance(i, Var)
-        }
-        return replace(part, buffer=store.buffer, index=tuple(substitute(i, at) for i in store.index))
+        return part if isinstance(part, Let) or part.buffer.name != load.buffer.name else led_to(part, load, store)
 
     made = replace(maker, body=tuple(map(led, maker.body)))
     statements = tuple(made if s is maker else s for s in scop.statements if s is not copy)
     return replace(scop, buffers=tuple(b for b in scop.buffers if b != load.buffer), statements=statements)
+
+
+def led_to(part: Effect, load: Load, store: Effect) -> Effect:
+    """The ``part`` that writes what a copy loads (``load``), at the place where the copy's ``store`` puts it."""
+    at: dict[str, Index] = {
+        i.name: there for i, there in zip(load.index, part.index, strict=True) if isinstance(i, Var)
+    }
+    return replace(part, buffer=store.buffer, index=tuple(substitute(i, at) for i in store.index))

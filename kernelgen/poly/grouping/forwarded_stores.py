@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelgen.nest.index import substitute
-from kernelgen.nest.nodes import Accumulate, Index, Load, Space, Store, Var
+from kernelgen.nest.nodes import Accumulate, Load, Space, Store
+from kernelgen.poly.grouping.direct_results import is_whole, led_to
 from kernelgen.poly.grouping.fusion_groups import effect
 from kernelgen.poly.model.scop import Scop, Statement
 
@@ -59,9 +59,7 @@ def _copied(copy: Statement) -> Load | None:
         or load.buffer.dtype != store.buffer.dtype
     ):
         return None
-    extents = {Var(it.name): it.extent for it in copy.iterators}
-    shape = tuple(extents.get(i) if isinstance(i, Var) else None for i in load.index)
-    return load if len(set(load.index)) == len(extents) == len(load.index) and shape == load.buffer.shape else None
+    return load if is_whole(copy, load) else None
 
 
 def _stores(statement: Statement, load: Load) -> bool:
@@ -72,8 +70,4 @@ def _stores(statement: Statement, load: Load) -> bool:
 
 
 def _led(part: Statement, load: Load, store: Store | Accumulate) -> Statement:
-    """A part that stores where the copy of what is loaded would store it."""
-    own = effect(part)
-    at: dict[str, Index] = {i.name: there for i, there in zip(load.index, own.index, strict=True) if isinstance(i, Var)}
-    index = tuple(substitute(i, at) for i in store.index)
-    return replace(part, body=(*part.body[:-1], replace(own, buffer=store.buffer, index=index)))
+    return replace(part, body=(*part.body[:-1], led_to(effect(part), load, store)))

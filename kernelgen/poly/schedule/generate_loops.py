@@ -159,8 +159,9 @@ class _Reader:
         then = If(conditions, _as_block(self.node(node.if_get_then_node(), LoopKind.SERIAL)))
         if not node.if_has_else_node():
             return then
-        otherwise = _as_block(self.node(node.if_get_else_node(), LoopKind.SERIAL))
-        return Block((then, *(If(each, otherwise) for each in _otherwise(conditions))))
+        otherwise = node.if_get_else_node()  # read for each condition: a name is bound once in a nest
+        branches = (If(each, _as_block(self.node(otherwise, LoopKind.SERIAL))) for each in _otherwise(conditions))
+        return Block((then, *branches))
 
     def loop(self, node: isl.AstNode, kind: LoopKind) -> NestStatement:
         name = node.for_get_iterator().get_id().get_name()

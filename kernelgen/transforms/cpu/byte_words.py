@@ -98,18 +98,25 @@ def _byte(factor: n.Expr) -> n.Load | None:
 
 
 def word(byte: n.Load, terms: n.For, places: Sequence[int] = range(BYTES)) -> n.Expr:
-    """The word of a ``byte`` for four of the ``terms``, the first at the lowest of the ``places``: by Horner's rule."""
-    total: n.Expr | None = None
-    for place in reversed(places):
+    """The word of a ``byte`` for four of the ``terms``, the first at the lowest of the ``places``."""
+    found: list[n.Expr] = []
+    for place in places:
         term = ix.add(ix.add(terms.lower, ix.multiply(n.Var(terms.var), n.Num(BYTES))), n.Num(place))
         load = n.Load(byte.buffer, tuple(ix.substitute(each, {terms.var: term}) for each in byte.index))
-        wide = _cast(_cast(load, UINT8), UINT32)
-        total = wide if total is None else _both("add", _both("mul", total, n.Literal(256, UINT32)), wide)
-    assert total is not None, "a word has bytes"
-    return _cast(total, INT32)
+        found.append(cast(cast(load, UINT8), UINT32))
+    return cast(word_of(found), INT32)
 
 
-def _cast(value: n.Expr, to: DType) -> n.Expr:
+def word_of(given: Sequence[n.Expr]) -> n.Expr:
+    """Bytes that are ``given`` as uint32 as one such word, the first at the lowest place: by Horner's rule."""
+    *others, total = given
+    for byte in reversed(others):
+        total = _both("add", _both("mul", total, n.Literal(256, UINT32)), byte)
+    return total
+
+
+def cast(value: n.Expr, to: DType) -> n.Expr:
+    """The value as another type."""
     return value if value.dtype == to else n.Call("cast", (value,), to)
 
 

@@ -28,14 +28,13 @@ from kernelgen.nest import nodes as n
 from kernelgen.nest.substitute import renamed
 from kernelgen.nest.walk import nested, stored_buffers
 from kernelgen.tensor.dtypes import FLOAT32, INT32, UINT8, UINT32, DType
-from kernelgen.transforms.cpu.byte_words import BYTES
+from kernelgen.transforms.cpu.byte_words import BYTES, cast, word_of
 from kernelgen.transforms.cpu.register_blocking import reduction_of
 from kernelgen.transforms.cpu.row_digits import (
     DIGITS,
     WORD_SIGNS,
     Digits,
     Row,
-    cast,
     digits_of,
     fills,
     joined,
@@ -206,14 +205,12 @@ class _Sum:
 
     def _weights(self, piece: n.Var, word: n.Var) -> n.Expr:
         """Four bytes of weights as they are multiplied, the first at the lowest place: without a sign."""
-        total: n.Expr | None = None
-        for place in reversed(range(BYTES)):
+        found: list[n.Expr] = []
+        for place in range(BYTES):
             at = {**self._at, self.terms.var: term_at(piece, word, place, self.row.words)}
             load = n.Load(self.found.stored.buffer, tuple(ix.substitute(each, at) for each in self.found.stored.index))
-            byte = cast(load if load.dtype == UINT8 else cast(load, UINT8), UINT32)
-            total = byte if total is None else _bits("add", _bits("mul", total, n.Literal(256, UINT32)), byte)
-        assert total is not None, "a word has bytes"
-        signed = self.found.stored.dtype != UINT8
+            found.append(cast(cast(load, UINT8), UINT32))
+        total, signed = word_of(found), self.found.stored.dtype != UINT8
         return cast(_bits("bitwise_xor", total, n.Literal(WORD_SIGNS, UINT32)) if signed else total, INT32)
 
     def _rest(self) -> list[n.Statement]:

@@ -21,8 +21,8 @@ from functools import reduce
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import nested
-from kernelgen.tensor.dtypes import BOOL, FLOAT32, INT32, UINT32, DType
-from kernelgen.transforms.cpu.byte_words import BYTES
+from kernelgen.tensor.dtypes import BOOL, FLOAT32, INT32, UINT32
+from kernelgen.transforms.cpu.byte_words import BYTES, cast, word_of
 
 DIGITS = 3
 BASE = 256
@@ -215,23 +215,15 @@ def joined(digits: Sequence[n.Expr], unit: n.Expr) -> n.Expr:
 
 def _word(numbers: Sequence[n.Expr], digit: int) -> n.Expr:
     """The word of one ``digit`` of four ``numbers``, the first at the lowest place."""
-    total: n.Expr | None = None
-    for number in reversed(numbers):
-        high = _bits("floor_div", number, BASE**digit) if digit else number
-        byte = _bits("bitwise_and", high, BASE - 1)
-        total = byte if total is None else n.Call("add", (_bits("mul", total, BASE), byte), UINT32)
-    assert total is not None, "a word has bytes"
-    return cast(_bits("bitwise_xor", total, WORD_SIGNS), INT32)
+    high = [_bits("floor_div", number, BASE**digit) if digit else number for number in numbers]
+    return cast(
+        _bits("bitwise_xor", word_of([_bits("bitwise_and", each, BASE - 1) for each in high]), WORD_SIGNS), INT32
+    )
 
 
 def times(left: n.Expr, right: n.Expr) -> n.Expr:
     """The product of floats."""
     return _call("mul", left, right)
-
-
-def cast(value: n.Expr, to: DType) -> n.Expr:
-    """The value as another type."""
-    return n.Call("cast", (value,), to)
 
 
 def _call(function: str, *args: n.Expr) -> n.Expr:

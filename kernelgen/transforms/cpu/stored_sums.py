@@ -15,7 +15,8 @@ from kernelgen.nest.substitute import written_out
 from kernelgen.tensor.dtypes import FLOAT32, INT8, UINT8
 from kernelgen.tensor.operators.matmul import HALF_NIBBLE
 from kernelgen.transforms.common.common_scales import factors_of, terms_of
-from kernelgen.transforms.cpu.row_digits import cast, times
+from kernelgen.transforms.cpu.byte_words import cast
+from kernelgen.transforms.cpu.row_digits import times
 
 BYTE_MIDDLE = 128
 STEPS = 2 * HALF_NIBBLE

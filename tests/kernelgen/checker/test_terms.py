@@ -14,7 +14,7 @@ from kernelgen.checker.terms import FUNCTIONS, conversion, element, function, kn
 from kernelgen.composite.link import unlinked
 from kernelgen.nest.neutral import neutral_element
 from kernelgen.nest.scalars import REDUCTIONS
-from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT16, FLOAT32, INT8, INT32, UINT8
+from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8
 
 VALUES = [element(0, k) for k in range(4)]
 
@@ -35,6 +35,12 @@ def test_the_neutral_element_changes_nothing(name, kind) -> None:
     start = literal(neutral_element(name, kind).value, kind)
     assert start == neutral(name, kind)
     assert function(name, kind)(start, VALUES[0]) == VALUES[0]
+
+
+def test_constants_are_the_floats_of_their_type() -> None:
+    rounded = 1.7020000219345093
+    assert literal(1.702, FLOAT32) == literal(rounded, FLOAT32) != literal(1.703, FLOAT32)
+    assert literal(1.702, FLOAT64) != literal(rounded, FLOAT64)
 
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or"])

@@ -9,6 +9,7 @@ from kernelgen.composite.write import dump_desc
 from kernelgen.errors import UnsupportedError
 from kernelgen.semantics import reference
 from kernelgen.tensor.dims import sym
+from kernelgen.tensor.dtypes import INT32
 from kernelgen.verify import Status, verify, verify_file
 
 
@@ -40,6 +41,12 @@ def test_right_kernels_pass(desc):
     assert record.max_error is not None
     assert record.max_error < float("inf")
     assert set(record.times) == {"compile", "run", "reference"}
+
+
+def test_a_single_integer_is_compared():
+    w, x = examples.Writer(), examples.tensor("x", 4)
+    whole = w.op("Cast", w.op("ReduceSum", x, shape=(), axis=(0,)), shape=(), dtype=INT32)
+    assert verify(w.desc("count", (x,), whole), compiler=right).status is Status.PASSED
 
 
 def test_wrong_answers_fail():
