@@ -1,4 +1,5 @@
-"""Fits the polynomials of kernelgen/targets/coefficients.py and prints them: python docs/fit_math.py
+"""Fits the polynomials of kernelgen/targets/coefficients.py and of kernelgen/targets/cpu/math/tables.py and prints them:
+python docs/fit_math.py
 
 Every fit is a weighted least-squares problem on Chebyshev nodes; Lawson's iteration multiplies the weights by the error,
 which moves the solution towards the smallest maximum (the minimax polynomial). Weights make errors relative to the function
@@ -8,12 +9,13 @@ that is computed in the end, not to the fitted part.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 Array = np.ndarray
 LN2 = math.log(2)
+SEGMENTS = 16
 
 
 def nodes(low: float, high: float, count: int = 4000) -> Array:
@@ -57,6 +59,84 @@ def show(name: str, coefficients: Array, digits: int = 10) -> None:
     print(f"{name} = ({', '.join(f'{c:.{digits}g}' for c in coefficients)})")
 
 
+def rounded(x: float) -> float:
+    """To float32."""
+    return float(np.float32(x))
+
+
+def show_rows(name: str, rows: Sequence[Sequence[float]]) -> None:
+    """A table with a row of 16 floats for each coefficient."""
+    lines = [f"    ({', '.join(f'{number:.9g}' for number in row)})," for row in rows]
+    print("\n".join([f"{name} = (", *lines, ")  # fmt: skip"]))
+
+
+def show_odd(name: str, function: Callable[[float], float], least: float, degree: int) -> None:
+    """How many segments a unit has, and the polynomials around their middles, of an odd function that is 1 from ``least``
+    on, of each the coefficients up to ``degree``. Of all scales that will do, one at which the first constants are nearly
+    floats, since the function is half as large where their segments begin.
+    """
+    scales = [rounded((SEGMENTS - 0.51) / top) for top in np.linspace(least, 1.01 * least, 4000)]
+    scale = min(scales, key=lambda scale: max(_lost(function, k, scale) for k in range(1, SEGMENTS)))
+    columns = [segment(function, k, scale, degree) for k in range(SEGMENTS)]
+    print(f"{name}_SCALE = {scale:.9g}")
+    show_rows(name, np.transpose(columns).tolist())
+
+
+def middle(k: int, scale: float) -> float:
+    """Of a segment, as the kernel has it."""
+    return k * rounded(1 / scale)
+
+
+def _lost(function: Callable[[float], float], k: int, scale: float) -> float:
+    """What rounding the constant and the slope costs where the segment ``k`` begins."""
+    about, half, step = middle(k, scale), 0.5 / scale, 1e-4
+    exact, slope = function(about), (function(about + step) - function(about - step)) / (2 * step)
+    return (abs(rounded(exact) - exact) + half * abs(rounded(slope) - slope)) / function(about - half)
+
+
+def segment(function: Callable[[float], float], k: int, scale: float, degree: int) -> Array:
+    """The polynomial around the middle of segment ``k``, of ``scale`` to a unit, with a constant that is a float; of the
+    first what is added to its argument. It has the coefficients of ``function`` up to ``degree``.
+    """
+    half = 0.501 / scale
+    r = nodes(0 if k == 0 else -half, half)
+    value, start = each(function, r + middle(k, scale)), rounded(function(middle(k, scale)))
+    others = fit(r, (value - start) / r - (k == 0), np.abs(r) / value, degree - 1)
+    return np.array([start, *others])
+
+
+def show_log_segments() -> None:
+    """Factors ``c`` near the reciprocal of each segment's middle, and ``-log c``, which is nearly a float.
+
+    Segments are told by the four highest bits of a significand: from 1 to 3/2, then from 3/4 to 1. The factor is 1 next to 1.
+    """
+    lows = [1 + k / SEGMENTS if k < SEGMENTS // 2 else (1 + k / SEGMENTS) / 2 for k in range(SEGMENTS)]
+    highs = [low + 1 / SEGMENTS / (1 if low >= 1 else 2) for low in lows]
+    factors = [
+        1.0 if 1 in (low, high) else nearly_exact(2 / (low + high)) for low, high in zip(lows, highs, strict=True)
+    ]
+    print(f"LOG_FACTOR = ({', '.join(f'{factor:.9g}' for factor in factors)})  # fmt: skip")
+    print(f"LOG_START = ({', '.join(f'{-math.log(factor):#.9g}' for factor in factors)})  # fmt: skip")
+
+
+def nearly_exact(about: float) -> float:
+    """A float close by whose logarithm is nearly one."""
+    near = [rounded(about) + step * 2.0**-23 for step in range(-3000, 3000)]
+    return min(near, key=lambda factor: abs(rounded(math.log(factor)) - math.log(factor)))
+
+
+def show_tables() -> None:
+    """Prints kernelgen/targets/cpu/math/tables.py."""
+    r = nodes(-LN2 / 32 * 1.01, LN2 / 32 * 1.01)
+    show("EXP", fit(r, (each(math.expm1, r) - r) / r**2, r**2 / np.exp(r), 1))
+    f = nodes(-1 / 32, 1 / 16)
+    log = each(math.log1p, f)
+    show("LOG", fit(f, (log - f) / f**2, f**2 / np.abs(log), 3))
+    show_log_segments()
+    show_odd("ERF", math.erf, 3.93, 5)
+    show_odd("TANH", math.tanh, 9.02, 7)
+
+
 def main() -> None:
     """Prints the whole table."""
     r = nodes(-LN2 / 2 * 1.01, LN2 / 2 * 1.01)
@@ -97,6 +177,7 @@ def main() -> None:
     show("ATANH", fit(s**2, (2 * np.arctanh(s) / s - 2) / s**2, s**3 / (2 * np.arctanh(s)), 3))
     t = nodes(-0.505, 0.505)
     show("EXP2_WIDE", fit(t, np.exp2(t), 1 / np.exp2(t), 8), 17)
+    show_tables()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import calls_of, statements
 from kernelgen.targets import python
 from kernelgen.targets.cpu.emit import emit_for
-from kernelgen.targets.cpu.math.nibbles import LANES, LOOK_UP
+from kernelgen.targets.cpu.math.register_tables import LANES, LOOK_UP
 from kernelgen.targets.cpu.runtime.llvm import detect_host
 from kernelgen.targets.cpu.text.host import Host
 from kernelgen.tensor.dtypes import FLOAT32, INT8, UINT8, DType

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kernelgen.targets import coefficients
+from kernelgen.targets.cpu.math import tabulated
+from kernelgen.targets.cpu.math.polynomials import (
+    LN2_HIGH,
+    LN2_LOW,
+    LOG2_E,
+    ROUNDER,
+    clamped,
+    polynomial,
+    scaled,
+    scales_in_one_step,
+)
+from kernelgen.targets.cpu.math.register_tables import on_whole_registers, serve
 from kernelgen.targets.cpu.text.values import Value
 
-LOG2_E = 1.4426950408889634
-LN2_HIGH = 0.693359375  # 10 bits, so that n * LN2_HIGH is exact
-LN2_LOW = -2.12194440e-4
-ROUNDER = 1.5 * 2.0**23  # adding it rounds a small float to an integer, which then stands in the low bits
+
+def exp(x: Value) -> Value:
+    """``e**x`` by a table, or by one polynomial."""
+    return on_whole_registers(tabulated.exp, x) if serve(x) else _halved_exp(x, 0)
 
 
-def polynomial(x: Value, terms: Sequence[float]) -> Value:
-    """``terms[0] + terms[1] x + ...`` by Horner's rule."""
-    total = x.like(terms[-1])
-    for term in reversed(terms[:-1]):
-        total = total.fma(x, term)
-    return total
-
-
-def clamped(x: Value, low: float, high: float) -> Value:
-    """``x`` within the bounds ``low`` and ``high``; NaN stays NaN."""
-    x = x.compare("ogt", high).select(x.like(high), x)
-    return x.compare("olt", low).select(x.like(low), x)
-
-
-def exp(x: Value, halvings: int = 0) -> Value:
+def _halved_exp(x: Value, halvings: int) -> Value:
     """``e**x / 2**halvings``: e^r of the remainder r of x by ln 2, times 2^n in two steps so that neither overflows early."""
     x = clamped(x, -105.0, 90.0)
     shifted, r = _reduced(x)
@@ -52,6 +48,8 @@ def expm1(x: Value) -> Value:
 
 def tanh(x: Value) -> Value:
     """An odd polynomial near 0, ``1 - 2 / (e^2x + 1)`` beyond."""
+    if serve(x):
+        return on_whole_registers(tabulated.tanh, x)
     magnitude = x.intrinsic("fabs")
     square = x * x
     near = (x * square).fma(polynomial(square, coefficients.TANH), x)
@@ -63,6 +61,8 @@ def tanh(x: Value) -> Value:
 
 def erf(x: Value) -> Value:
     """An odd polynomial near 0, ``1 - exp(-polynomial)`` beyond."""
+    if serve(x):
+        return on_whole_registers(tabulated.erf, x)
     magnitude = clamped(x.intrinsic("fabs"), 0.0, 4.0)
     near = x.fma(polynomial(x * x, coefficients.ERF_SMALL), x)
     far = (x.like(1.0) - _small_exp(-polynomial(magnitude, coefficients.ERF_LARGE))).intrinsic("copysign", x)
@@ -88,14 +88,14 @@ def sinh(x: Value) -> Value:
     magnitude = x.intrinsic("fabs")
     square = x * x
     near = (x * square).fma(polynomial(square, coefficients.SINH), x)
-    half = exp(magnitude, halvings=1)
+    half = _halved_exp(magnitude, 1)
     far = (half - x.like(0.25) / half).intrinsic("copysign", x)
     return magnitude.compare("olt", 1.0).select(near, far)
 
 
 def cosh(x: Value) -> Value:
     """From half of ``e^|x|``, which is finite wherever cosh is."""
-    half = exp(x.intrinsic("fabs"), halvings=1)
+    half = _halved_exp(x.intrinsic("fabs"), 1)
     return half + x.like(0.25) / half
 
 
@@ -124,21 +124,6 @@ def _small_exp(x: Value) -> Value:
     if scales_in_one_step(x):
         return scaled(_exp_of_remainder(r), _whole(shifted))
     return _exp_of_remainder(r) * _power_of_two(_integer(shifted))
-
-
-def scales_in_one_step(x: Value) -> bool:
-    """Whether the processor multiplies these lanes by a power of two in one instruction, over- and underflow included."""
-    return x.function.module.host.has_scaling and x.lanes in (4, 8, 16) and x.kind == "float"
-
-
-def scaled(x: Value, exponent: Value) -> Value:
-    """``x * 2**exponent`` for a whole float exponent (AVX-512's scalef)."""
-    mask, every = ("i16", -1) if x.lanes == 16 else ("i8", -1)
-    name, rounding = f"llvm.x86.avx512.mask.scalef.ps.{32 * x.lanes}", ", i32 4" if x.lanes == 16 else ""
-    signature = f"{x.type}, {x.type}, {x.type}, {mask}" + (", i32" if rounding else "")
-    callee = x.function.module.declare(name, x.type, signature)
-    operands = f"{x.typed}, {exponent.typed}, {x.typed}, {mask} {every}{rounding}"
-    return Value(x.function, x.function.assign(f"call {x.type} {callee}({operands})"), x.kind, x.lanes)
 
 
 def _power_of_two(n: Value) -> Value:

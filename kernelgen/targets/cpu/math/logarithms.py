@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from kernelgen.targets import coefficients
-from kernelgen.targets.cpu.math.exponentials import LN2_HIGH, LN2_LOW, clamped, polynomial
+from kernelgen.targets.cpu.math import tabulated
+from kernelgen.targets.cpu.math.polynomials import LN2_HIGH, LN2_LOW, clamped, polynomial
+from kernelgen.targets.cpu.math.register_tables import on_whole_registers, serve
 from kernelgen.targets.cpu.text.values import Value
 
 SQRT_HALF_BITS = 0x3F3504F3
@@ -15,6 +17,8 @@ INFINITY, NAN = float("inf"), float("nan")
 
 def log(x: Value) -> Value:
     """``x = 2^e (1 + f)`` with ``sqrt(1/2) <= 1 + f < sqrt(2)``, then a polynomial in f."""
+    if serve(x):
+        return on_whole_registers(tabulated.log, x)
     is_subnormal = x.compare("olt", 2.0**-126)
     scaled = is_subnormal.select(x * 2.0**23, x)
     offset = scaled.bits() - SQRT_HALF_BITS
@@ -31,6 +35,8 @@ def log(x: Value) -> Value:
 
 def log1p(x: Value) -> Value:
     """``log(u) + (x - (u - 1)) / u`` with ``u`` the rounded sum ``1 + x``: the second term restores what rounding lost."""
+    if serve(x):
+        return on_whole_registers(tabulated.log1p, x)
     u = x + 1.0
     lost = x - (u - 1.0)
     result = log(u) + lost / u

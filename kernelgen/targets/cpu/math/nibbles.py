@@ -6,21 +6,12 @@ place of three, as the index is wide already where the whole integer becomes a f
 
 from __future__ import annotations
 
-from kernelgen.targets.cpu.text.values import Value, constant
-
-LANES = 16
-"""Of the vector that holds as many floats as four bits have values."""
-
-LOOK_UP = "llvm.x86.avx512.permvar.sf.512"
+from kernelgen.targets.cpu.math.register_tables import LANES, looked_up
+from kernelgen.targets.cpu.text.values import Value
 
 
 def low_as_float(whole: Value) -> Value:
     """``whole % 16`` of integers without a sign."""
     if whole.lanes != LANES or not whole.function.module.host.looks_up(LANES):
         return (whole & (LANES - 1)).convert("uitofp", "float")
-    numbers = [constant(whole.function, number, "float").typed for number in range(LANES)]
-    table = f"<{LANES} x float> <{', '.join(numbers)}>"
-    index = whole.convert("zext", "i32")
-    callee = whole.function.module.declare(LOOK_UP, f"<{LANES} x float>", f"<{LANES} x float>, {index.type}")
-    found = whole.function.assign(f"call <{LANES} x float> {callee}({table}, {index.typed})")
-    return Value(whole.function, found, "float", LANES)
+    return looked_up(whole.convert("zext", "i32"), range(LANES))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kernelgen.targets import coefficients
-from kernelgen.targets.cpu.math.exponentials import polynomial
 from kernelgen.targets.cpu.math.logarithms import WIDE_ROUNDER
+from kernelgen.targets.cpu.math.polynomials import polynomial
 from kernelgen.targets.cpu.text.values import Value
 
 TWO_OVER_PI = 0.6366197723675814

@@ -68,6 +68,11 @@ class Host:
         return floats == 16 and "avx512f" in self.features
 
     @property
+    def keeps_tables(self) -> bool:
+        """True when the vectors that the emitter writes are those of which one instruction looks up floats."""
+        return self.looks_up(self.vector_bytes // 4)
+
+    @property
     def has_narrow_masks(self) -> bool:
         """True when masked loads and stores exist for 8- and 16-bit elements."""
         return "avx512bw" in self.features and "avx512vl" in self.features
