@@ -36,6 +36,7 @@ from graphkernel.passes.fold import constant_folding
 from graphkernel.passes.format.lines_as_images import lines_as_images
 from graphkernel.passes.format.padded_windows import padded_windows
 from graphkernel.passes.format.to_nhwc_format import to_nhwc_format
+from graphkernel.passes.format.tokens_as_images import tokens_as_images
 from graphkernel.passes.format.transform_op_optimizer import transform_op_optimizer
 from graphkernel.passes.format.turned_factors import turned_factors
 from graphkernel.passes.format.winograd import winograd
@@ -119,6 +120,8 @@ PIPELINE = (
          why="before it is asked which images have channels last, and pairs are looked at one by one"),
     Step(quantized_between, "cluster", 24, level=2, when=on("cpu"),
          why="operators are basic, so that it is known which of them kernels hold, and nothing is clustered yet"),
+    Step(tokens_as_images, "cluster", 38, level=2, when=on("cpu"),
+         why="what is constant is folded, and regions of images are looked for next"),
     Step(lines_as_images, "cluster", 36, level=2, when=on("cpu"),
          why="operators are basic, and regions of images are looked for next"),
     Step(padded_windows, "cluster", 37, level=2, when=on("cpu"),
