@@ -205,7 +205,7 @@ def test_invariant_values_are_computed_before_the_loop() -> None:
     run(nest, data, np.ones(1, np.float32), result)
     np.testing.assert_allclose(result, data * np.float32(np.e), rtol=1e-6)
     before_loop = TARGET.emit(nest).split("main_body")[0]
-    assert "llvm.fmuladd.f32" in before_loop
+    assert "llvm.fmuladd." in before_loop
 
 
 def test_what_is_computed_before_a_loop_decides_no_lanes() -> None:

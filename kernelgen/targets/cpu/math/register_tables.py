@@ -32,7 +32,12 @@ def looked_up(index: Value, table: Sequence[float]) -> Value:
 
 
 def on_whole_registers(compute: Callable[[Value], Value], x: Value) -> Value:
-    """``compute`` of 16 lanes, which the lanes of ``x`` are repeated to fill; as many are left of the result."""
+    """``compute`` of 16 lanes, which the lanes of ``x`` are repeated to fill, or of which it fills several registers; as many
+    are left of the result.
+    """
+    if x.lanes > LANES:
+        low, high = (on_whole_registers(compute, half) for half in x.halves())
+        return low.shuffle(high, list(range(x.lanes)))
     filled = x.splat(LANES) if x.lanes == 1 else x.shuffle(x, [lane % x.lanes for lane in range(LANES)])
     result = compute(filled)
     while result.lanes > x.lanes:
