@@ -19,6 +19,9 @@ FLOAT = dtype("float32")
 PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
 IMAGE = 4
 
+TURNED = (0, 2, 1)
+"""Channels of lines or tokens before them, or behind again."""
+
 
 def order(rank: int) -> tuple[int, ...]:
     """Where dims of a tensor with channels last stand in the one whose channels come before rows and columns."""

@@ -21,7 +21,7 @@ import numpy as np
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.format_kinds import AXIS_FREE
-from graphkernel.passes.format.layouts import IMAGE, inverse, order
+from graphkernel.passes.format.layouts import IMAGE, TURNED, inverse, order
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.nn import CONV2D
@@ -31,8 +31,6 @@ from kernelgen.tensor.types import Shape
 
 LINE, ROW = IMAGE - 1, 2
 """How many dims a line has, and where an image has the dim that a line lacks."""
-
-TURNED = (0, 2, 1)
 
 
 @graph_pass

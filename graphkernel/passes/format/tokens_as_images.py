@@ -13,14 +13,11 @@ from __future__ import annotations
 
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass
-from graphkernel.passes.format.layouts import IMAGE, inverse, order
+from graphkernel.passes.format.layouts import IMAGE, TURNED, inverse, order
 from kernelgen.tensor.graph import Builder, Graph, Node, Value
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 from kernelgen.tensor.types import Shape
-
-TURNED = (0, 2, 1)
-"""Channels of tokens before them, or behind again."""
 
 
 @graph_pass

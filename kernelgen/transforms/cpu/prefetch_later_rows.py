@@ -21,7 +21,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, map_blocks, statements, without_body
 from kernelgen.transforms.cpu.jam_stencils import polynomial
-from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, flat_place, is_large
+from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, flat_place, large_arguments
 
 LEVEL = 2
 """The cache in which a later row is to be."""
@@ -29,7 +29,7 @@ LEVEL = 2
 
 def prefetch_later_rows(nest: n.Nest) -> n.Nest:
     """The nest with such hints in its loops over rows."""
-    arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT and is_large(buffer))
+    arguments = large_arguments(nest)
     return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, arguments)))
 
 

@@ -69,6 +69,11 @@ def _follow(load: n.Load, row: str, vector: n.For) -> bool:
     return step is not None and (abs(step) - known) * load.buffer.dtype.itemsize < AHEAD_BYTES
 
 
+def large_arguments(nest: n.Nest) -> frozenset[str]:
+    """The names of the inputs of a ``nest`` that no cache holds."""
+    return frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT and is_large(buffer))
+
+
 def is_large(buffer: n.Buffer) -> bool:
     """Whether no cache holds much of an array for long."""
     known = [extent for extent in buffer.shape if isinstance(extent, int)]

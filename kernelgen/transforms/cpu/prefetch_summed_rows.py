@@ -17,7 +17,7 @@ from dataclasses import replace
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, map_blocks, statements, vector_loop_of
-from kernelgen.transforms.cpu.prefetch_rows import flat_place, is_large, only_sums
+from kernelgen.transforms.cpu.prefetch_rows import flat_place, large_arguments, only_sums
 
 AHEAD_BYTES = 1024
 """Further on in the next rows."""
@@ -31,7 +31,7 @@ LEVEL = 2
 
 def prefetch_summed_rows(nest: n.Nest) -> n.Nest:
     """The nest with such hints in the vector loops of its loops over rows."""
-    arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT and is_large(buffer))
+    arguments = large_arguments(nest)
     return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, arguments)))
 
 
