@@ -22,7 +22,7 @@ from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.driver import Compiler, compile_as_is
 from graphkernel.errors import PassError
 from graphkernel.options import Options
-from graphkernel.passes.base import Step, run_steps
+from graphkernel.passes.base import Context, Step, run_steps
 from graphkernel.pipeline import steps_for
 from graphkernel.report.verdict import Judge, Verdict, verdicts
 from graphkernel.step_hooks import Progress, SameNumbers, Verify
@@ -95,10 +95,14 @@ class _Trial:
     catalogue: Catalogue
     watchers: tuple[Verify, SameNumbers]
 
+    def context(self, options: Options, log: DecisionLog | None = None) -> Context:
+        """What the step is given within the whole pipeline of these options."""
+        return self.catalogue.context(options, log, steps_for(options, self.catalogue))
+
     def is_right_with(self, options: Options) -> bool:
         """True when the step keeps the numbers under these options."""
         try:
-            run_steps(self.graph, (self.step,), self.catalogue.context(options), self.watchers)
+            run_steps(self.graph, (self.step,), self.context(options), self.watchers)
         except PassError:
             return False
         return True
@@ -109,7 +113,7 @@ class _Trial:
             return tuple(dict.fromkeys(node.op.name for node in self.graph.operators))
         log = DecisionLog()
         with contextlib.suppress(PassError):  # what it decided before it failed stands in the log
-            run_steps(self.graph, (self.step,), self.catalogue.context(self.options, log))
+            run_steps(self.graph, (self.step,), self.context(self.options, log))
         said = {word for decision in log for word in re.findall(r"\w+", decision.message)}
         declared = (*self.catalogue.rules, *self.catalogue.fusion_patterns, *self.catalogue.expanders)
         return tuple(entry.name for entry in declared if entry.name in said)

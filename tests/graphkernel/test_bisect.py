@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import kernelgen
 from graphkernel import ops
-from graphkernel.bisect import bisect
+from graphkernel.bisect import SWITCHES, bisect
 from graphkernel.declarations import builtin_catalogue
 from graphkernel.frontends.trace import spec, trace
 from graphkernel.ops import Tensor
@@ -73,6 +73,21 @@ def test_a_wrong_expander_is_named() -> None:
     found = bisect(GRAPH, ARRAYS, Options(), replace(KNOWN, expanders=tuple(wrong)))
     assert found is not None
     assert found.where == "stage1_cluster_3_graph_kernel_expander"
+    assert found.flags == "--disable_expand_ops=Square"
+
+
+def test_a_switch_is_tried_beside_the_passes_that_are_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a pass leaves to another it does itself where that one is off: a trial must know of it, too."""
+
+    def helped(graph: Graph, context: Context) -> Graph:
+        context.log.add("wrong", "not-expanded-disabled", "x", message="Square")
+        is_right = "Square" in context.options.disable_expand_ops and "winograd" in context.disabled
+        return graph if is_right else exponential(graph, context)
+
+    monkeypatch.setitem(cast("dict[str, str]", SWITCHES), "wrong", "disable_expand_ops")
+    known = replace(KNOWN, passes=(*KNOWN.passes, Pass("wrong", helped, place=Place("split.graph_kernel_splitter"))))
+    found = bisect(GRAPH, ARRAYS, Options(disable_pass=("winograd",)), known)
+    assert found is not None
     assert found.flags == "--disable_expand_ops=Square"
 
 
