@@ -1,4 +1,7 @@
-"""Operators on integers: exact, and wrapping around as machines do; ranges that leave the data type say nothing."""
+"""Operators on integers: exact, and wrapping around as machines do; ranges that leave the data type say nothing.
+
+Ranges are computed with in float64, which holds whole numbers up to 2^53: beyond, only an exact element is known.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,48 @@ import numpy as np
 from kernelgen.enclosure.interval import Array, Interval
 from kernelgen.tensor.dtypes import DType
 
+WHOLE = 2.0**53
+"""Float64 holds all whole numbers up to this one."""
 
-def on_integers(compute: Callable[..., Any], operands: Sequence[Interval], kind: DType) -> Interval:
+
+def on_integers(
+    compute: Callable[..., Any], operands: Sequence[Interval], kind: DType, monotone: Array | bool = True
+) -> Interval:
     """``compute`` of integer ``operands``, modulo the width of the data type ``kind``.
 
-    Of ranges it is taken at the corners, which holds for sums, products, extremes and what is monotone.
+    Of ranges it is taken at the corners, where it is ``monotone`` in each operand; elsewhere nothing is known of them.
     """
+    found = np.asarray(compute(*(x.low for x in operands))).astype(kind.numpy)
     if all(x.is_exact for x in operands):
-        return Interval.exact(np.asarray(compute(*(x.low for x in operands))).astype(kind.numpy))
+        return Interval.exact(found)
     wide = [(x.low.astype(np.float64), x.high.astype(np.float64)) for x in operands]
     corners = [compute(*corner) for corner in product(*wide)]
-    return as_integers(Interval(np.minimum.reduce(corners), np.maximum.reduce(corners)), kind)
+    known = _all(monotone, *(np.abs(end) <= WHOLE for ends in (*wide, corners) for end in ends))
+    ends = (np.where(known, end(corners), np.nan) for end in (np.minimum.reduce, np.maximum.reduce))
+    ranges, points = as_integers(Interval(*ends), kind), _all(*(x.points for x in operands))
+    return Interval(np.where(points, found, ranges.low), np.where(points, found, ranges.high))
+
+
+def summed_integers(add_up: Callable[[Array], Array], x: Interval, kind: DType) -> Interval:
+    """What ``add_up`` makes of integers ``x``, modulo the width of the data type ``kind``."""
+    if x.is_exact:
+        return Interval.exact(add_up(x.low))
+    low, high, sizes = (add_up(bound.astype(np.float64)) for bound in (x.low, x.high, x.magnitude))
+    known = sizes <= WHOLE
+    return as_integers(Interval(np.where(known, low, np.nan), np.where(known, high, np.nan)), kind)
+
+
+def folded_integers(found: Array, doubtful: Array, kind: DType) -> Interval:
+    """Integers ``found`` in the data type ``kind`` of exact ones; any number where some were ``doubtful``."""
+    if not doubtful.any():
+        return Interval.exact(found)
+    info = np.iinfo(kind.numpy)
+    least, most = (np.where(doubtful, kind.numpy.type(end), found) for end in (info.min, info.max))
+    return Interval(least, most)
+
+
+def _all(*conditions: Array | bool) -> Array:
+    return np.logical_and.reduce(np.broadcast_arrays(*conditions))
 
 
 def as_integers(value: Interval, kind: DType) -> Interval:

@@ -10,6 +10,7 @@ import numpy as np
 from kernelgen.composite.vocabulary import by_operator
 from kernelgen.enclosure.arithmetic import add, divide, multiply, subtract
 from kernelgen.enclosure.complexes import joined, parts_of
+from kernelgen.enclosure.integers import folded_integers, summed_integers
 from kernelgen.enclosure.interval import Array, Interval, forgotten
 from kernelgen.enclosure.sums import multiplied, product_of, summed
 from kernelgen.errors import UnsupportedError
@@ -29,6 +30,10 @@ def reduction(operands: Sequence[Interval], node: Application) -> Interval:
         return _by_parts(reduction, operands, node)
     if node.op in frozenset({basic.REDUCE_SUM, basic.REDUCE_PROD}) and kind.is_float:
         return _arithmetic(x, node)
+    if node.op is basic.REDUCE_SUM:
+        return summed_integers(lambda bound: _folded(bound, node), x, kind)
+    if node.op is basic.REDUCE_PROD:
+        return folded_integers(_folded(x.low, node), _some(~x.points, node), kind)
     found = x.map(lambda bound: _folded(bound, node))
     return found if x.is_exact or x.low.dtype.kind != "f" else forgotten(found, _some(x.unknown, node))
 
@@ -61,8 +66,11 @@ def scan(operands: Sequence[Interval], node: Application) -> Interval:
     (x,), kind = operands, node.out.dtype
     if kind.category is Category.COMPLEX:
         return _by_parts(scan, operands, node)
+    if not kind.is_float and node.op is basic.CUM_SUM:
+        return summed_integers(lambda bound: _folded(bound, node), x, kind)
     if not kind.is_float:
-        return x.map(lambda bound: np.asarray(MEANINGS[node.op]([bound], node)))
+        doubtful = np.isnan(_folded(np.where(x.points, 1.0, np.nan), node))
+        return folded_integers(_folded(x.low, node), doubtful, kind)
     terms = x.low.shape[normal_axis(node.attrs.ints("axis", (0,))[0], x.low.ndim)] if x.low.ndim else 1
     wide = giving(node, FLOAT64)
     fold = product_of if node.op is basic.CUM_PROD else summed
@@ -74,7 +82,7 @@ def position(operands: Sequence[Interval], node: Application) -> Interval:
     (x,) = operands
     if x.is_exact:
         return x.map(lambda bound: np.asarray(MEANINGS[node.op]([bound], node)))
-    axis = normal_axis(node.attrs.ints("axis", (-1,))[0], x.low.ndim)
+    axis, x = normal_axis(node.attrs.ints("axis", (-1,))[0], x.low.ndim), x.map(lambda bound: bound.astype(np.float64))
     low, high = (x.low, x.high) if node.op is basic.ARGMAX else (-x.high, -x.low)
     perhaps = ~(high < low.max(axis, keepdims=True))
     last = perhaps.shape[axis] - 1 - np.argmax(np.flip(perhaps, axis), axis)
@@ -94,12 +102,23 @@ def matrix_product(operands: Sequence[Interval], node: Application) -> Interval:
         return np.asarray(MEANINGS[node.op](given, plain))
 
     if not (kind.is_float or kind.category is Category.COMPLEX):
-        return Interval.exact(np.asarray(MEANINGS[node.op]([o.low for o in operands], node)))
+        found = np.asarray(MEANINGS[node.op]([o.low for o in operands], node))
+        if all(o.is_exact for o in operands):
+            return Interval.exact(found)
+        ones = [np.ones(each.low.shape, np.int64) for each in (x, y)]
+        doubts = product(_doubts(x), ones[1]) + product(ones[0], _doubts(y))
+        added = () if sparse else operands[2:]
+        return folded_integers(found, sum(map(_doubts, added), doubts) > 0, kind)
     terms = np.maximum(product(np.ones(x.low.shape), np.ones(y.low.shape)), 1.0)
     if kind.category is Category.COMPLEX:
         return _complex_product(operands, places, lambda a, b, half: multiplied(a, b, product, half, terms), node)
     found = multiplied(x, y, product, kind, terms)
     return found if sparse or len(operands) == 2 else add(found, operands[2], kind)
+
+
+def _doubts(value: Interval) -> Array:
+    """1 for each element that is not exact."""
+    return (~value.points).astype(np.int64)
 
 
 def gathered_sum(operands: Sequence[Interval], node: Application) -> Interval:
@@ -110,8 +129,6 @@ def gathered_sum(operands: Sequence[Interval], node: Application) -> Interval:
     places = by_operator(
         {basic.UNSORTED_SEGMENT_SUM: (0,), basic.TENSOR_SCATTER_ADD: (0, 2), basic.CSR_REDUCE_SUM: (2,)}
     )[node.op]
-    if not kind.is_float:
-        return Interval.exact(np.asarray(MEANINGS[node.op]([o.low for o in operands], node)))
     flat = np.concatenate([operands[place].low.ravel() for place in places])
     high = np.concatenate([operands[place].high.ravel() for place in places])
     exact = all(operands[place].is_exact for place in places)
@@ -122,8 +139,11 @@ def gathered_sum(operands: Sequence[Interval], node: Application) -> Interval:
             size = operands[place].low.size
             given[place] = terms[start : start + size].reshape(operands[place].low.shape)
             start += size
-        return np.asarray(MEANINGS[node.op](given, node))
+        return np.asarray(MEANINGS[node.op](given, node if terms.dtype != np.float64 else giving(node, FLOAT64)))
 
+    if not kind.is_float:
+        doubts = np.concatenate([_doubts(operands[place]).ravel() for place in places])
+        return folded_integers(add_up(flat), add_up(doubts.astype(np.float64)) > 0, kind)
     terms = np.maximum(add_up(np.ones_like(flat)), 1.0)
     return summed(Interval.exact(flat) if exact else Interval(flat, high), add_up, kind, terms)
 
@@ -134,7 +154,8 @@ def sparse_elementwise(operands: Sequence[Interval], node: Application) -> Inter
     met = dense.map(lambda bound: np.asarray(MEANINGS[basic.CSR_GATHER]([indptr.low, indices.low, bound], node)))
     kind = node.out.dtype
     if not kind.is_float:
-        return Interval.exact(np.asarray(MEANINGS[node.op]([o.low for o in operands], node)))
+        found = np.asarray(MEANINGS[node.op]([o.low for o in operands], node))
+        return folded_integers(found, ~(values.points & met.points), kind)
     return (multiply if node.op is basic.CSR_MUL else divide)(values, met, kind)
 
 

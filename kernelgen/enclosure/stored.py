@@ -1,11 +1,13 @@
 """StoredMatMul: products with weights that are stored narrower, and how those round whose rows are fixed point.
 
-A kernel may multiply sums of some terms by scales, and subtract zero points times sums of a row from sums of products.
+A kernel may multiply sums of some terms by scales, and subtract zero points times sums of a row from sums of products. Of one
+row it may so subtract 8 times the sum, too, which four bits stand for less than they hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from kernelgen.enclosure.sums import multiplied
 from kernelgen.semantics.matmul import unpacked
 from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.tensor.operator import Application
+from kernelgen.tensor.operators.matmul import BITS, HALF_NIBBLE, NIBBLE
 
 PIECE_BYTES = 128
 """Bytes of weights of a group that meet terms of one unit."""
@@ -35,16 +38,19 @@ def stored_product(operands: Sequence[Interval], node: Application) -> Interval:
     x, stored, *each = operands
     numbers = stored.map(lambda bound: unpacked(bound, node))
     groups = [of.map(lambda bound: bound.astype(np.float64)[:, None]) for of in each]
+    is_apart = node.attrs.int(BITS, 0) == NIBBLE and prod(x.low.shape[:-1]) == 1
+    held = numbers.magnitude + 2 * HALF_NIBBLE * is_apart
     for zeros in groups[1:]:
-        sizes = numbers.magnitude + zeros.magnitude
-        numbers = widened(subtract(numbers, zeros, FLOAT32), ROUNDINGS * UNIT[FLOAT32] / 2 * sizes)
-    sizes = np.matmul(x.magnitude, numbers.magnitude.reshape(x.low.shape[-1], -1))
+        held, numbers = held + zeros.magnitude, subtract(numbers, zeros, FLOAT32)
+    if groups[1:] or is_apart:
+        numbers = widened(numbers, ROUNDINGS * UNIT[FLOAT32] / 2 * held)
+    sizes = np.matmul(x.magnitude, held.reshape(x.low.shape[-1], -1))
     for scales in groups[:1]:
         sizes = sizes + np.where(np.isinf(scales.magnitude), np.inf, 0.0).max((0, 1))
         numbers = multiply(numbers, scales, FLOAT32)
     weights = numbers.map(lambda bound: bound.reshape(x.low.shape[-1], -1))
     found = multiplied(x, weights, np.matmul, node.out.dtype, float(x.low.shape[-1] + len(each)))
-    return forgotten(found, ~(sizes < np.finfo(np.float32).max)) if each else found
+    return forgotten(found, ~(sizes < np.finfo(np.float32).max)) if each or is_apart else found
 
 
 def product_of_fixed_point(operands: Sequence[Interval], node: Application) -> Interval:

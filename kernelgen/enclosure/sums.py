@@ -36,7 +36,8 @@ def summed(value: Interval, add_up: Move, kind: DType, terms: Array | float) -> 
     if not value.is_exact:
         lost = lost | ((np.isnan(low) | np.isnan(high)) & _any(add_up, ~value.points))
     finite = sizes if np.isfinite(sizes).all() else add_up(_finite(value.magnitude))
-    found = _with_roundings(Interval(low, high), sizes, finite, kind, terms, _is_whole(value, sizes))
+    overflow = _overflows(finite, kind, add_up, value.middle)
+    found = _with_roundings(Interval(low, high), sizes, overflow, kind, terms, _is_whole(value, sizes))
     return rounded(forgotten(found, lost), kind)
 
 
@@ -51,15 +52,16 @@ def multiplied(
     sizes = product(np.abs(left), np.abs(right))
     slack = np.zeros(middle.shape)
     if not x.is_exact:
-        slack = slack + product(_finite(x.radius), np.abs(right))
+        slack = slack + product(_finite(x.radius), _finite(np.abs(right)))
     if not y.is_exact:
-        slack = slack + product(np.abs(left) + _finite(x.radius), _finite(y.radius))
+        slack = slack + product(_finite(np.abs(left)) + _finite(x.radius), _finite(y.radius))
     whole = x.is_exact and y.is_exact and _whole(left) and _whole(right) and _below(sizes)
     if not whole:  # a product among the subnormal numbers is rounded to a multiple of the smallest
         slack = slack + np.where(sizes > 0, terms * TINY[_summing(kind)] / 2, 0.0)
     found = widened(Interval(middle, middle.copy()), slack)
     finite = sizes if np.isfinite(sizes).all() else product(np.abs(_finite(left)), np.abs(_finite(right)))
-    found = _with_roundings(found, sizes + slack, finite + slack, kind, terms, whole)
+    overflow = _overflows(finite + slack, kind, product, left, right)
+    found = _with_roundings(found, sizes + slack, overflow, kind, terms, whole)
     lost: list[Array] = []
     if not x.is_exact:
         lost += [product(_flag(x), np.ones_like(right)), product(_may_vanish(x), _infinite(right))]
@@ -105,15 +107,23 @@ def _any_folded(fold: Move, value: Interval) -> Array:
 
 
 def _with_roundings(
-    found: Interval, sizes: Array, finite: Array, kind: DType, terms: Array | float, whole: bool
+    found: Interval, sizes: Array, overflow: Array, kind: DType, terms: Array | float, whole: bool
 ) -> Interval:
-    """The range of a sum with its roundings; ``sizes`` adds up the sizes of all terms, ``finite`` those of the finite ones."""
+    """The range of a sum with its roundings; ``sizes`` adds up the sizes of all terms, nothing is known at an ``overflow``."""
     if whole:
         return Interval.exact(found.low) if np.array_equal(found.low, found.high) else found
     roundings = np.minimum(terms, SPREAD * np.sqrt(terms)) * UNIT[_summing(kind)] / 2
-    spread = widened(found, _finite(roundings * sizes))
-    overflow = (finite > LARGEST[_summing(kind)]) & ~(np.isnan(found.low) & np.isnan(found.high))
-    return forgotten(spread, overflow)
+    return forgotten(widened(found, _finite(roundings * sizes)), overflow)
+
+
+def _overflows(finite: Array, kind: DType, combine: Callable[..., Array], *factors: Array) -> Array:
+    """Where ``finite``, the sizes of the finite terms, leave the range, and infinities and NaN of ``combine(*factors)``
+    do not make it NaN whatever the order. That is asked of factors of size one, which cannot overflow themselves.
+    """
+    beyond = finite > LARGEST[_summing(kind)]
+    if not beyond.any():
+        return beyond
+    return beyond & ~np.isnan(combine(*(np.where(np.isfinite(each), np.sign(each), each) for each in factors)))
 
 
 def _summing(kind: DType) -> DType:

@@ -25,7 +25,7 @@ from kernelgen.composite.vocabulary import (
 from kernelgen.enclosure import arithmetic, conditions, functions, reduced, stored
 from kernelgen.enclosure.complexes import joined, on_complex, parts_of
 from kernelgen.enclosure.integers import on_integers
-from kernelgen.enclosure.interval import Interval
+from kernelgen.enclosure.interval import Array, Interval
 from kernelgen.enclosure.moves import MOVES, moved
 from kernelgen.enclosure.rounding import rounded
 from kernelgen.errors import UnsupportedError
@@ -89,6 +89,12 @@ INTEGERS: Mapping[Operator, Callable[..., object]] = by_operator({
 })  # fmt: skip
 """Operators whose integers stay integers; the others compute in float64."""
 
+REPEATING = frozenset({basic.MOD, basic.FLOOR_MOD, basic.POW})
+"""Operators of integers that rise and fall."""
+
+TURNING = frozenset({basic.ABS, SQUARE, basic.DIV, basic.FLOOR_DIV})
+"""Those that do so at 0, or are not defined there."""
+
 ONE_OPERAND = frozenset({*functions.RISING, *functions.FALLING, *functions.WAVES, basic.COSH, basic.TAN})
 
 
@@ -100,12 +106,19 @@ def _scalar(operands: Sequence[Interval], node: Application) -> Interval:
     if not kind.is_float:
         if node.op in INTEGERS:
             given = [x.map(lambda bound: bound.astype(kind.numpy)) for x in operands]
-            return on_integers(INTEGERS[node.op], given, kind)
+            return on_integers(INTEGERS[node.op], given, kind, _monotone(node.op, given))
         kind = FLOAT64
     wide = [x if x.low.dtype == np.float64 else x.map(lambda bound: bound.astype(np.float64)) for x in operands]
     if node.op in ONE_OPERAND:
         return functions.function(node.op, wide[0], kind)
     return FLOATS[node.op](wide, kind)
+
+
+def _monotone(op: Operator, operands: Sequence[Interval]) -> Array | bool:
+    """Where an operator of integers takes its extremes at the bounds of its operands."""
+    if op not in TURNING:
+        return op not in REPEATING
+    return ~np.logical_or.reduce(np.broadcast_arrays(*((x.low <= 0) & (x.high >= 0) & ~x.points for x in operands)))
 
 
 def _operand_kind(node: Application) -> DType:

@@ -25,7 +25,11 @@ class Profile:
     centre: float = 0.0
 
     def draw(self, dtype: DType, shape: tuple[int, ...], random: Random) -> Array:
-        """An array of this profile; truth values and integers have their own."""
+        """An array of this profile, also without dims; truth values and integers have their own."""
+        return np.asarray(self._numbers(dtype, shape, random))
+
+    def _numbers(self, dtype: DType, shape: tuple[int, ...], random: Random) -> Array | np.generic | bool:
+        """The numbers, of which numpy makes no array where there is one without dims."""
         if dtype == BOOL:
             return random.random(shape) < (0.1 if self.kind in ("positive", "share") else 0.5)
         if dtype.is_integer:

@@ -40,7 +40,7 @@ FAMILIES: Mapping[str, tuple[Step, ...]] = {
     "matmul": (products.matmul,), "fractal_matmul": (products.fractal_matmul,), "pool": (products.pool2d,),
     "conv": (products.conv2d,), "blocked_conv": (products.blocked_conv2d,), "complex": (pointwise.complex_number,),
     "layer": (linear.layer,), "smooth": (pointwise.smooth,), "divide": (pointwise.divide,),
-    "bytes": (products.matmul_integer,),
+    "bytes": (products.matmul_integer,), "narrow": (products.stored_matmul,),
 }  # fmt: skip
 """Further steps. A kernel has some families, so that an operator that a target lacks does not hide all others."""
 

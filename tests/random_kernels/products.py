@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from kernelgen.tensor.dims import Shape
@@ -65,6 +66,35 @@ def matmul_integer(w: Writer) -> None:
     left = _operand(w, (*batch, rows, inner), w.one((UINT8, INT8)))
     right = _operand(w, (*(batch if w.chance() else ()), inner, columns), w.one((INT8, UINT8)))
     w.op("MatMulInteger", [left, right], (shape, INT32), max(terms * left.bound * right.bound, 1))
+
+
+def stored_matmul(w: Writer) -> None:
+    """StoredMatMul of weights in all types that they are stored in, perhaps with scales and zero points, on rows and batches.
+
+    Groups are as long as those of networks, or so short and odd that no unit fits them.
+    """
+    kind, bits = w.one((FLOAT32, FLOAT32, FLOAT32, FLOAT16, BFLOAT16, FLOAT64)), w.one((0, 0, 4))
+    held = UINT8 if bits else w.one((INT8, INT8, UINT8, FLOAT16, BFLOAT16))
+    groups, terms, columns = w.number(1, 4), w.one((1, 3, 4, 8, 16, 32, 40, 64)), w.one((1, 5, 16, 17, 33, 64))
+    rows: Shape = (*((2,) if w.chance(5) else ()), w.dim((1, 1, 1, 2, 4, 5, 9, 33)))
+    shape, inner = (*rows, columns), groups * terms * (2 if bits else 1)
+    if not w.fits(shape) or inner * columns > 20 * w.elements or w.size(rows) * inner > 20 * w.elements:
+        return
+    operands = [_operand(w, (*rows, inner), kind), w.parameter((groups, terms, columns), held, protected=True)]
+    scaled = held.is_integer and not w.special  # what an infinite scale gives depends on whether terms or sums meet it
+    operands += [_each_column(w, (groups, columns)) for _ in range(w.number(0, 2 * scaled))]
+    x, stored, *each = operands
+    bounds = [of.bound for of in each]
+    number = ((8 if bits else stored.bound) + sum(bounds[1:])) * prod(bounds[:1])
+    bound = max(inner * x.bound * number, 1)
+    if kind != FLOAT16 or bound < 30000:
+        w.op("StoredMatMul", operands, (shape, kind), bound, inner * number * x.error + bound * x.rounding, bits=bits)
+
+
+def _each_column(w: Writer, shape: Shape) -> Value:
+    """Scales or zero points: an input, or what is computed of one."""
+    x = w.parameter(shape, FLOAT32, protected=True)
+    return w.op("Mul", (x, w.constant(FLOAT32, (0.125,))), (shape, FLOAT32), x.bound * 0.125) if w.chance(4) else x
 
 
 def fractal_matmul(w: Writer) -> None:

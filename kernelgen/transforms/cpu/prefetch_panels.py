@@ -54,7 +54,7 @@ def _block(block: n.Block, around: tuple[n.For, ...], names: frozenset[str]) -> 
 
 
 def _statement(part: n.Statement, around: tuple[n.For, ...], names: frozenset[str]) -> n.Statement:
-    if not isinstance(part, n.For):
+    if not isinstance(part, n.For) or part.kind is n.LoopKind.INTERLEAVE:  # which holds no hints
         return part
     vector = vector_loop_of(part.body, before=(n.Let, n.Accumulate))  # sums of what its columns share
     panel = None if vector is None else _panel_of(vector, (*around, part), names)

@@ -17,7 +17,7 @@ from kernelgen.enclosure import agree, enclose
 from kernelgen.enclosure.interval import Interval
 from kernelgen.enclosure.table import RULES
 from kernelgen.semantics.table import MEANINGS
-from kernelgen.tensor.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT16, INT32, DType
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, COMPLEX64, COMPLEX128, FLOAT16, FLOAT64, INT32, INT64, DType
 from tests.random_kernels.generate import kernel
 
 NAN, INF = np.nan, np.inf
@@ -175,6 +175,36 @@ def test_an_infinite_term_decides_a_sum_unless_the_finite_ones_may_overflow_to_t
     assert fault(desc, inputs, [single(inf, -inf, inf)])
 
 
+def test_products_that_may_overflow_against_an_infinity_are_no_certain_nan():
+    """inf - 6e308 is infinite in one order of a fused multiply-add, NaN where the product is rounded on its own."""
+    w, x, y = Writer(), tensor("x", 3, 2, dtype=FLOAT64), tensor("y", 2, 1, dtype=FLOAT64)
+    desc = w.desc("products", (x, y), w.op("MatMul", x, y, shape=(3, 1), dtype=FLOAT64))
+    given = [np.asarray([[INF, 6], [INF, 1], [NAN, 6]]), np.asarray([[1], [-1e308]])]
+    for first in (INF, NAN, -INF):
+        assert not fault(desc, given, [np.asarray([[first], [INF], [NAN]])])
+    assert fault(desc, given, [np.asarray([[INF], [NAN], [NAN]])])
+    assert fault(desc, given, [np.asarray([[INF], [INF], [INF]])])
+
+
+def test_terms_of_float64_that_may_overflow_against_an_infinity_are_no_certain_nan():
+    w, x = Writer(), tensor("x", 2, 3, dtype=FLOAT64)
+    desc = w.desc("total", (x,), w.op("ReduceSum", x, shape=(2,), dtype=FLOAT64, axis=(1,)))
+    given = [np.asarray([[1e308, 1e308, -INF], [INF, 1, -INF]])]
+    for first in (-INF, NAN):
+        assert not fault(desc, given, [np.asarray([first, NAN])])
+    assert fault(desc, given, [np.asarray([NAN, -INF])])
+
+
+def test_what_overflows_is_seen_beside_an_infinite_factor_of_a_rounded_one():
+    """The first term of a row overflows in float32, the second is infinite: -inf where that is first, NaN else."""
+    w, x, y = Writer(), tensor("x", 1, 2, dtype=BFLOAT16), tensor("y", 2, 1, dtype=BFLOAT16)
+    scaled = w.op("Mul", x, constant(2.0, BFLOAT16), shape=(1, 2), dtype=BFLOAT16)
+    desc = w.desc("sums", (x, y), w.op("MatMul", scaled, y, shape=(1, 1), dtype=BFLOAT16))
+    given = [np.asarray([[1e38, 1.5]]).astype(BFLOAT16.numpy), np.asarray([[1e38], [-INF]]).astype(BFLOAT16.numpy)]
+    for one in (-INF, NAN):
+        assert not fault(desc, given, [np.asarray([[one]]).astype(BFLOAT16.numpy)])
+
+
 def test_half_precision_is_known_to_its_own_last_place():
     w, x = Writer(), tensor("x", 3, dtype=FLOAT16)
     desc = w.desc("exp", (x,), w.op("Exp", x, shape=(3,)))
@@ -190,6 +220,55 @@ def test_integers_wrap_around_and_must_be_equal():
     inputs = [np.asarray([2**31 - 1, 1], np.int32), np.asarray([1, 1], np.int32)]
     assert not fault(desc, inputs, [np.asarray([-(2**31), 2], np.int32)])
     assert fault(desc, inputs, [np.asarray([-(2**31), 3], np.int32)])
+
+
+def cast(kind: DType, name: str, shape: tuple[int, ...], *more: Any, **attrs: object) -> KernelDesc:
+    """An operator on 2 x 2 floats that are cut to integers of a data type."""
+    w, x = Writer(), tensor("x", 2, 2)
+    whole = w.op("Cast", x, shape=(2, 2), dtype=kind, dst_type=kind.name)
+    return w.desc(name, (x,), w.op(name, whole, *more, shape=shape, dtype=kind, **attrs))
+
+
+DOUBTFUL = np.asarray([[INF, 5], [7, 9]], np.float32)
+"""Cut to integers, the first may be any number."""
+
+
+@pytest.mark.parametrize(
+    ("desc", "known"),
+    [
+        (cast(INT32, "ReduceSum", (2,), axis=(1,)), [False, True]),
+        (cast(INT32, "ReduceProd", (2,), axis=(0,)), [False, True]),
+        (cast(INT32, "CumSum", (2, 2), axis=0), [[False, True], [False, True]]),
+        (cast(INT32, "CumProd", (2, 2), axis=1), [[False, False], [True, True]]),
+        (cast(INT32, "Abs", (2, 2)), [[False, True], [True, True]]),
+        (cast(INT32, "FloorMod", (2, 2), constant(4, INT32)), [[False, True], [True, True]]),
+    ],
+    ids=["ReduceSum", "ReduceProd", "CumSum", "CumProd", "Abs", "FloorMod"],
+)
+def test_integers_that_may_be_any_number_make_any_number(desc: KernelDesc, known: Any):
+    (found,) = enclose(desc, [DOUBTFUL])
+    np.testing.assert_array_equal(found.points, known)
+    assert not fault(desc, [DOUBTFUL], results(desc, [DOUBTFUL]))
+    assert (found.low <= found.high).all()
+
+
+def test_a_factor_that_may_be_any_number_makes_any_product_of_its_row():
+    w, x, y = Writer(), tensor("x", 2, 2), tensor("y", 2, 2, dtype=INT32)
+    whole = w.op("Cast", x, shape=(2, 2), dtype=INT32, dst_type="int32")
+    desc = w.desc("products", (x, y), w.op("MatMul", whole, y, shape=(2, 2), dtype=INT32))
+    (found,) = enclose(desc, [DOUBTFUL, np.asarray([[1, 2], [3, 4]], np.int32)])
+    assert found.points.tolist() == [[False, False], [True, True]]
+
+
+def test_integers_beyond_float64_are_known_where_their_operands_are():
+    """Ranges of others are computed in float64, which such numbers do not fit."""
+    w, x, y = Writer(), tensor("x", 2), tensor("y", 2, dtype=INT64)
+    whole = w.op("Cast", x, shape=(2,), dtype=INT64, dst_type="int64")
+    desc = w.desc("thirds", (x, y), w.op("FloorDiv", w.op("Add", whole, y, shape=(2,)), constant(3, INT64), shape=(2,)))
+    given = [single(INF, 0), np.asarray([1, 2**63 - 1])]
+    (found,) = enclose(desc, given)
+    assert found.low[1] == found.high[1] == (2**63 - 1) // 3
+    assert found.low[0] < 0 < found.high[0]
 
 
 def test_a_cast_of_what_does_not_fit_may_be_any_number():

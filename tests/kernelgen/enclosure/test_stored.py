@@ -90,3 +90,25 @@ def test_an_infinite_scale_says_nothing_of_its_column_alone() -> None:
     x[0, 3], scales = -1, np.ones((1, COLUMNS), np.float32)
     scales[0, 2] = np.inf
     assert ranges(desc, x, weights, scales).unknown.tolist() == [[False, False, True, False, False]]
+
+
+def test_what_four_bits_stand_for_less_may_be_subtracted_from_one_row() -> None:
+    """Numbers that are 0 are held as 8: sums of one row are apart, those of two are not."""
+    x = np.random.default_rng(0).random((1, 16)).astype(np.float32)
+    weights = np.full((1, 8, COLUMNS), 0x88, np.uint8)
+    apart = np.float32(8) * x.sum(dtype=np.float64) * 2.0**-24
+    row, rows = (
+        one("StoredMatMul", [(F, (count, 16)), ("uint8", weights.shape)], [(F, (count, COLUMNS))], bits=4)
+        for count in (1, 2)
+    )
+    assert is_within(np.full((1, COLUMNS), 2 * apart), ranges(row, x, weights))
+    assert not is_within(np.full((1, COLUMNS), 12 * apart), ranges(row, x, weights))
+    assert not is_within(np.full((2, COLUMNS), 2 * apart), ranges(rows, np.concatenate([x, x]), weights))
+
+
+def test_nothing_is_known_of_one_row_of_four_bits_with_an_infinity() -> None:
+    x, weights = np.ones((1, 16), np.float32), np.full((1, 8, COLUMNS), 0x99, np.uint8)
+    x[0, 3] = np.inf
+    assert ranges(product(4, 1, 16, 0), x, weights).unknown.all()
+    rows = one("StoredMatMul", [(F, (2, 16)), ("uint8", weights.shape)], [(F, (2, COLUMNS))], bits=4)
+    assert np.isposinf(ranges(rows, np.concatenate([x, x]), weights).low).all()

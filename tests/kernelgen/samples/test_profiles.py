@@ -14,7 +14,7 @@ from kernelgen.enclosure import enclose, enclosed_values
 from kernelgen.samples import trials
 from kernelgen.samples.marks import structured, with_special_numbers
 from kernelgen.samples.profiles import KINDS, Profile
-from kernelgen.tensor.dtypes import BOOL, FLOAT16, INT32
+from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT16, FLOAT32, INT32, DType
 
 Array = np.ndarray[Any, Any]
 
@@ -162,3 +162,12 @@ def test_an_epsilon_below_a_root_shows():
     added = next(op.args[0] for op in desc.operators if op.op.name == "Add" and str(op.args[1].constant) == "[1.e-05]")
     values = [enclosed_values(desc, draw)[added].low for draw in finite_draws(desc)]
     assert min(value.min() for value in values) < 1e-3
+
+
+@pytest.mark.parametrize("dtype", [BOOL, INT32, FLOAT16, FLOAT32, COMPLEX64])
+@pytest.mark.parametrize("kind", ["signed", "positive", "near", "flags"])
+def test_a_number_without_dims_is_an_array_too(kind: str, dtype: DType):
+    """Which is updated in place where a kernel assigns to it."""
+    drawn = Profile(kind, 1.0).draw(dtype, (), np.random.default_rng(0))
+    assert isinstance(drawn, np.ndarray)
+    assert (drawn.shape, drawn.dtype) == ((), dtype.numpy)

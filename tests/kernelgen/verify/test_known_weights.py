@@ -27,7 +27,7 @@ from kernelgen.nest.nodes import Literal, LoopKind, Num
 from kernelgen.plan import CpuPlan, Plan, VectorUnit
 from kernelgen.samples import trials
 from kernelgen.samples.inputs import draw
-from kernelgen.tensor.dtypes import INT32
+from kernelgen.tensor.dtypes import FLOAT16, INT32
 from kernelgen.transforms.cpu import arrays_of_values, prepare_constants, row_digits, stored_sums
 from kernelgen.transforms.cpu import digit_sums as sums
 from kernelgen.verify import Status, verify
@@ -116,6 +116,16 @@ def test_all_is_asked_of_both_kernels() -> None:
     assert any("byte_dot" in word for word in both.features)
     assert not any("byte_dot" in word for word in alone.features)
     assert verify(NIBBLES, "python").weights == verify(attention()).weights == ()
+
+
+def test_weights_that_are_given_out_again_pass_the_checker() -> None:
+    """Their transposition is laid out before all calls as well, and copied by a loop that holds no hints."""
+    w = Writer()
+    x, weights = tensor("x", 1, 6, dtype=FLOAT16), tensor("weights", 2, 3, 5, dtype=FLOAT16)
+    product = w.op("StoredMatMul", x, weights, shape=(1, 5), bits=0)
+    desc = w.desc("both", (x, weights), product, w.op("Transpose", weights, shape=(2, 5, 3), perm=(0, 2, 1)))
+    record = verify(desc, checked=True)
+    assert (record.status, record.weights) == (Status.PASSED, ("weights",)), record.message
 
 
 def test_the_record_of_the_command_says_so(tmp_path: Path) -> None:
