@@ -80,8 +80,7 @@ def _wave(compute: Callable[[Array], Array], x: Interval) -> Interval:
     middle = compute(x.middle)
     if x.is_exact:
         return Interval.exact(middle)
-    found = settled(middle - x.radius, middle + x.radius, x)
-    return Interval(np.maximum(found.low, -1.0), np.minimum(found.high, 1.0))
+    return settled(np.maximum(middle - x.radius, -1.0), np.minimum(middle + x.radius, 1.0), x)
 
 
 def _tangent(x: Interval) -> Interval:

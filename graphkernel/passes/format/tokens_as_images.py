@@ -60,5 +60,5 @@ def _is_turned(node: Node) -> bool:
 
 
 def _is_flat(image: Shape, line: Shape) -> bool:
-    """Whether a ``line`` is an ``image`` whose rows stand behind each other."""
-    return len(image) == IMAGE and len(line) == len(TURNED) and image[:2] == line[:2]
+    """Whether a ``line``, of three dims, is an ``image`` whose rows stand behind each other."""
+    return len(image) == IMAGE and image[:2] == line[:2]

@@ -13,7 +13,8 @@ the same function of the same elements.
 
 Legality: the loops stand in one block and have the same iterations, and bind ``S1[j]`` and ``S2[j]`` to one function of
 elements ``{ S[j] -> x[f(j)] }`` of inputs, which nothing writes. Every ``S1[j]`` is before every ``S2[k]``, and ``t`` belongs
-to this run of the block, so that ``S2[j]`` loads what ``S1[j]`` stored. Results stay the same to the last bit.
+to this run of the block, so that ``S2[j]`` loads what ``S1[j]`` stored. Results stay the same to the last bit, but where a
+processor would have fused a product that is kept with the sum behind it.
 """
 
 from __future__ import annotations

@@ -10,9 +10,11 @@ from graphkernel import ops
 from graphkernel.cluster import convolution_cost
 from graphkernel.cluster.convolution_cost import Windows, is_by_taps
 from graphkernel.ops import Tensor
+from graphkernel.passes.format.to_nhwc_format import to_nhwc_format
 from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.type_rules import OWN_KERNEL
 
 CHANNELS, RESULTS = 256, 64
 
@@ -65,7 +67,9 @@ def test_each_tap_is_a_product_of_what_it_sees(
     found = _kernels(gk.optimize(graph, 2))
     assert not any(node.op is CONV2D for node in found)
     assert sum(node.op is BATCH_MATMUL for node in found) == taps + 2
-    (result,), (expected,) = gk.compile(graph, 2)(image), gk.evaluate(graph, [image])
+    executable = gk.compile(graph, 2)
+    assert executable.report.host == ()
+    (result,), (expected,) = executable(image), gk.evaluate(graph, [image])
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -87,3 +91,15 @@ def test_no_multiplication_is_with_padding() -> None:
     products = [node for node in _kernels(gk.optimize(graph, 2)) if node.op is BATCH_MATMUL]
     places = sorted(node.out.type.shape[1:3] for node in products if node.out.type.shape[-1] == RESULTS)
     assert places == [(2, 2)] * 4 + [(2, 14)] * 2 + [(14, 2)] * 2 + [(14, 14)]
+
+
+@pytest.mark.usefixtures("slow_library")
+def test_weights_of_a_tap_are_called_by_it_and_cannot_be_written() -> None:
+    graph, _ = _network((14, 14), (3, 3), (12, 12, 12, 12), (12, 12))
+    (wide,) = (node for node in graph.operators if node.op is CONV2D and node.args[1].type.shape[2:] == (3, 3))
+    products = [node for node in to_nhwc_format(graph).operators if node.op is BATCH_MATMUL and wide.name in node.name]
+    assert [node.name for node in products] == [f"{wide.name}_{row}_{column}" for row in range(3) for column in range(3)]
+    for node in products:
+        assert node.attrs.bool(OWN_KERNEL, False)
+        assert node.args[1].constant is not None
+        assert not node.args[1].constant.flags.writeable

@@ -10,9 +10,11 @@ import pytest
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.ops import Tensor
+from graphkernel.passes.format.tokens_as_images import tokens_as_images
 from kernelgen.tensor.graph import Graph, Node
-from kernelgen.tensor.operators.shape import TRANSPOSE
+from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 
+MOVES = frozenset({RESHAPE, TRANSPOSE})
 RANDOM = np.random.default_rng(0)
 COUNT, ROWS, COLUMNS, CHANNELS = 2, 16, 12, 64
 TOKENS = RANDOM.standard_normal((COUNT, ROWS * COLUMNS, CHANNELS), np.float32)
@@ -65,3 +67,46 @@ def test_what_has_another_number_of_channels_is_no_image_of_these_tokens() -> No
     graph = gk.trace(network, TOKENS)
     for got, want in zip(gk.compile(graph)(TOKENS), gk.evaluate(graph, [TOKENS]), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def _beside(network: Callable[[Tensor], Tensor]) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    """A network beside a convolution of points that stands for itself."""
+
+    def both(tokens: Tensor) -> tuple[Tensor, Tensor]:
+        points = ops.reshape(tokens, (COUNT, ROWS * COLUMNS, 8, CHANNELS // 8))
+        return network(tokens), ops.conv2d(points, np.ones((1, ROWS * COLUMNS, 1, 1), np.float32))
+
+    return both
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        lambda t: ops.reshape(ops.transpose(t, (1, 0, 2)), (ROWS * COLUMNS, COUNT, 8, 8)),
+        lambda t: ops.transpose(ops.reshape(ops.reshape(t, (COUNT, 96, 8, 16)), (COUNT, 96, 128)), (1, 0, 2)),
+        lambda t: ops.transpose(ops.reduce_max(ops.reshape(t, (COUNT, 96, 8, 16)), (3,)), (0, 2, 1)),
+        lambda t: ops.transpose(ops.reshape(ops.reshape(t, (COUNT, 96, 8, 16)), (COUNT, 48, 256)), (0, 2, 1)),
+        lambda t: ops.reshape(ops.transpose(t, (0, 2, 1)), (COUNT, CHANNELS, 4, 4, 12)),
+        lambda t: ops.reshape(ops.transpose(t, (0, 2, 1)), (1, CHANNELS, 2 * ROWS, COLUMNS)),
+    ],
+    ids=[
+        "images turned", "tokens turned", "a maximum of rows", "other channels", "images of three dims", "images in one",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_images_stays(network: Callable[[Tensor], Tensor]) -> None:
+    graph = gk.trace(_beside(network), TOKENS)
+    assert tokens_as_images(graph) is graph
+
+
+def test_a_graph_without_convolutions_stays() -> None:
+    graph = gk.trace(lambda tokens: _tokens(ops.tanh(_image(tokens))), TOKENS)
+    assert tokens_as_images(graph) is graph
+
+
+def test_what_is_turned_keeps_its_label_and_all_labels_differ() -> None:
+    graph = gk.trace(lambda tokens: (_planes(tokens), _reduced(tokens)), TOKENS)
+    made = tokens_as_images(graph)
+    assert len({node.name for node in made.nodes}) == len(made.nodes)
+    ends = {node.name for node in graph.operators if node.op in MOVES and node.args[0].op in MOVES}
+    assert len(ends) == 4
+    assert ends <= {node.name for node in made.operators}

@@ -205,6 +205,15 @@ def test_what_overflows_is_seen_beside_an_infinite_factor_of_a_rounded_one():
         assert not fault(desc, given, [np.asarray([[one]]).astype(BFLOAT16.numpy)])
 
 
+def test_a_wave_of_what_may_be_infinite_may_be_nan():
+    w, x = Writer(), tensor("x", 2, 2)
+    desc = w.desc("wave", (x,), w.op("Sin", w.op("ReduceSum", x, shape=(2,), axis=(1,)), shape=(2,)))
+    (found,) = enclose(desc, [single(3e38, 3e38, 3, 4).reshape(2, 2)])
+    assert found.unknown.tolist() == [True, False]
+    assert not fault(desc, [single(3e38, -3e38, 3, 4).reshape(2, 2)], [single(NAN, np.sin(7))])
+    assert fault(desc, [single(1, 2, 3, 4).reshape(2, 2)], [single(np.sin(3), NAN)])
+
+
 def test_half_precision_is_known_to_its_own_last_place():
     w, x = Writer(), tensor("x", 3, dtype=FLOAT16)
     desc = w.desc("exp", (x,), w.op("Exp", x, shape=(3,)))

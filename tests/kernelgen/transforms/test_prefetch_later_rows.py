@@ -69,6 +69,23 @@ def test_each_loop_behind_asks_for_one_argument() -> None:
     assert asked(rows(adds(X, R, W), adds(X), stores(R))) == [(), ("x",), ("r",)]
     assert asked(rows(adds(X), adds(R), stores(R))) == [(), ("x",), ("r",)]
     assert asked(rows(adds(X), stores(R))) == [(), ("x",)]
+    assert asked(rows(adds(X), adds(X), stores(R))) == [(), ("x",), ()]
+
+
+def test_a_row_is_one_however_its_place_is_written() -> None:
+    """Neighbours of a row are in it, and ``2 i`` is ``i + i``."""
+    tall, wide = buffer("x", 2 * ROWS, COLUMNS), buffer("x", ROWS, COLUMNS + 1)
+    for read, places in (
+        (tall, [(ix.multiply(I, Num(2)), J), (ix.add(I, I), J)]),
+        (wide, [(I, J), (I, ix.add(J, Num(1)))]),
+    ):
+        sums = loop(J, COLUMNS, *(Accumulate(TOTAL, (I,), "add", Load(read, place)) for place in places))
+        assert asked(rows(sums, adds(R), stores(R), arguments=(read, R))) == [(), ("x",), ("r",)]
+
+
+def test_the_first_loop_says_what_a_row_is() -> None:
+    short = loop(J, COLUMNS - 1, Store(Y, (I, J), Load(X, (I, J))))
+    assert asked(rows(adds(X), stores(X), short)) == [(), ("x",), ()]
 
 
 @pytest.mark.parametrize("step", [1, 4])
@@ -77,10 +94,13 @@ def test_a_page_behind_the_same_place_of_the_next_row_is_asked_for(step: int) ->
     (hint,) = (part for part in statements(made.body) if isinstance(part, Prefetch))
     place = ix.substitute(hint.place, {"i": Num(3), "j": Num(5)})
     assert place == Num((3 + step) * COLUMNS + 5 + AHEAD_BYTES // 4)
-    assert hint.level == LEVEL
+    assert hint.level == LEVEL == 2
+    *_, last = (part for part in statements(made.body) if isinstance(part, For))
+    assert last.body.statements[0] is hint
 
 
 SMALL = buffer("x", 8, COLUMNS)
+LONG = buffer("x", ROWS, 2 * COLUMNS)
 DOUBLE = ix.multiply(J, Num(2))
 
 
@@ -88,8 +108,10 @@ DOUBLE = ix.multiply(J, Num(2))
     "nest",
     [
         rows(stores(X)),
+        rows(adds(X), stores(X), kind=LoopKind.UNROLL),
         rows(loop(J, COLUMNS, Accumulate(TOTAL, (I,), "add", Load(X, (ZERO, J)))), stores(R)),
-        rows(loop(J, COLUMNS // 2, Accumulate(TOTAL, (I,), "add", Load(X, (I, DOUBLE)))), stores(R)),
+        rows(loop(J, COLUMNS, Accumulate(TOTAL, (I,), "add", Load(LONG, (I, DOUBLE)))), stores(R), arguments=(LONG, R)),
+        rows(*(replace(each, kind=LoopKind.SERIAL) for each in (adds(X), stores(X)))),
         rows(loop(J, COLUMNS - 1, Accumulate(TOTAL, (I,), "add", Load(X, (I, J)))), stores(R)),
         rows(loop(Var("k"), COLUMNS, adds(X), kind=LoopKind.SERIAL), stores(R)),
         replace(rows(adds(SMALL), stores(SMALL), arguments=(SMALL,)), name="small"),
@@ -97,8 +119,10 @@ DOUBLE = ix.multiply(J, Num(2))
     ],
     ids=[
         "one loop",
+        "a few turns",
         "one row for all",
         "every other column",
+        "no vectors",
         "a shorter row",
         "no row of this loop",
         "a cache holds it",
