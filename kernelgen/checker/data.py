@@ -73,6 +73,8 @@ def _extents(node: Node) -> Iterator[int]:
 
 
 def _with_empty_rows(starts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same number of elements, in as many rows; of a matrix of one row or two none or one can be empty."""
     made = starts.copy()
-    made[1:3], made[-2:-1] = made[:1], made[-1:]
+    between = made[1:-1]
+    between[:2], between[-1:] = made[:1], made[-1:]
     return made

@@ -98,7 +98,9 @@ def test_weights_of_a_tap_are_called_by_it_and_cannot_be_written() -> None:
     graph, _ = _network((14, 14), (3, 3), (12, 12, 12, 12), (12, 12))
     (wide,) = (node for node in graph.operators if node.op is CONV2D and node.args[1].type.shape[2:] == (3, 3))
     products = [node for node in to_nhwc_format(graph).operators if node.op is BATCH_MATMUL and wide.name in node.name]
-    assert [node.name for node in products] == [f"{wide.name}_{row}_{column}" for row in range(3) for column in range(3)]
+    assert [node.name for node in products] == [
+        f"{wide.name}_{row}_{column}" for row in range(3) for column in range(3)
+    ]
     for node in products:
         assert node.attrs.bool(OWN_KERNEL, False)
         assert node.args[1].constant is not None

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 import pytest
-from kernel_examples import Writer, tensor
+from kernel_examples import Writer, constant, tensor
 from nest_faults import DATA_FAULTS, FAULTS, planted
 
 from kernelgen.checker import check
+from kernelgen.checker.data import known_data
 from kernelgen.checker.described import without_terms
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.link import unlinked
@@ -18,7 +19,7 @@ from kernelgen.nest.text import show
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
 from kernelgen.tensor.dims import sym
-from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, INT32
+from kernelgen.tensor.dtypes import BOOL, COMPLEX64, FLOAT32, INT32, INT64
 
 ROWS, STORED = 6, 17
 
@@ -135,3 +136,27 @@ def test_ids_that_nobody_knows_are_not_guessed() -> None:
     found = check(lower(desc, Plan()).nest, desc)
     assert found.fault is None
     assert "terms" not in found.shown
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_matrices_of_few_rows_keep_what_they_store(rows: int) -> None:
+    """Of these, too, some rows are made empty, but not all."""
+    given = tensor("starts", rows + 1, dtype=INT32), tensor("columns", STORED, dtype=INT32), tensor("d", rows, 8)
+    desc = one("CSRGather", given, (STORED,), dense_shape=(rows, 8))
+    found = check(lower(desc, Plan()).nest, desc)
+    assert found.fault is None
+    assert "terms" in found.shown
+    for turn in range(2):
+        starts = known_data(desc, turn)[0]
+        assert (starts[0], starts[-1]) == (0, STORED)
+        assert list(starts) == sorted(starts)
+
+
+def test_an_order_that_nobody_reads_is_none_at_any_size() -> None:
+    """The position of an extreme, which is left out where sizes of symbols are put in."""
+    w, x = Writer(), tensor("x", sym("N"))
+    w.op("Argmin", x, shape=(), dtype=INT64, axis=-1)
+    desc = w.desc("k", (x,), w.op("Minimum", x, constant(2.0), shape=(sym("N"),)))
+    found = check(lower(desc, Plan()).nest, desc)
+    assert found.fault is None
+    assert "terms" in found.shown
