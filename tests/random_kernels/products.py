@@ -71,9 +71,10 @@ def matmul_integer(w: Writer) -> None:
 def stored_matmul(w: Writer) -> None:
     """StoredMatMul of weights in all types that they are stored in, perhaps with scales and zero points, on rows and batches.
 
-    Groups are as long as those of networks, or so short and odd that no unit fits them.
+    Groups are as long as those of networks, or so short and odd that no unit fits them. What an infinite scale, or an infinite
+    term of four bits, gives depends on the order of sums: where numbers may be infinite there are none.
     """
-    kind, bits = w.one((FLOAT32, FLOAT32, FLOAT32, FLOAT16, BFLOAT16, FLOAT64)), w.one((0, 0, 4))
+    kind, bits = w.one((FLOAT32, FLOAT32, FLOAT32, FLOAT16, BFLOAT16, FLOAT64)), 0 if w.special else w.one((0, 0, 4))
     held = UINT8 if bits else w.one((INT8, INT8, UINT8, FLOAT16, BFLOAT16))
     groups, terms, columns = w.number(1, 4), w.one((1, 3, 4, 8, 16, 32, 40, 64)), w.one((1, 5, 16, 17, 33, 64))
     rows: Shape = (*((2,) if w.chance(5) else ()), w.dim((1, 1, 1, 2, 4, 5, 9, 33)))
@@ -81,8 +82,8 @@ def stored_matmul(w: Writer) -> None:
     if not w.fits(shape) or inner * columns > 20 * w.elements or w.size(rows) * inner > 20 * w.elements:
         return
     operands = [_operand(w, (*rows, inner), kind), w.parameter((groups, terms, columns), held, protected=True)]
-    scaled = held.is_integer and not w.special  # what an infinite scale gives depends on whether terms or sums meet it
-    operands += [_each_column(w, (groups, columns)) for _ in range(w.number(0, 2 * scaled))]
+    most = 2 if held.is_integer and not w.special else 0
+    operands += [_each_column(w, (groups, columns)) for _ in range(w.number(0, most))]
     x, stored, *each = operands
     bounds = [of.bound for of in each]
     number = ((8 if bits else stored.bound) + sum(bounds[1:])) * prod(bounds[:1])

@@ -15,6 +15,7 @@ from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.type_rules import OWN_KERNEL
+from kernelgen.tensor.types import TensorType
 
 CHANNELS, RESULTS = 256, 64
 
@@ -105,3 +106,42 @@ def test_weights_of_a_tap_are_called_by_it_and_cannot_be_written() -> None:
         assert node.attrs.bool(OWN_KERNEL, False)
         assert node.args[1].constant is not None
         assert not node.args[1].constant.flags.writeable
+
+
+def _far(
+    image: TensorType,
+    weights: np.ndarray | TensorType,
+    pad: tuple[int, ...] = (12,) * 4,
+    dilation: int = 12,
+    **attrs: object,
+) -> Node:
+    """A convolution of windows whose rows lie far apart, of weights that are known or an input."""
+    far = (dilation, dilation)
+    if isinstance(weights, np.ndarray):
+        graph = gk.trace(lambda x: ops.conv2d(x, weights, pad=pad, dilation=far, **attrs), image)
+    else:
+        graph = gk.trace(lambda x, w: ops.conv2d(x, w, pad=pad, dilation=far, **attrs), image, weights)
+    (found,) = (node for node in graph.operators if node.op is CONV2D)
+    return found
+
+
+def _ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+IMAGE = gk.spec((1, 64, 14, 14))
+
+
+def test_others_are_no_sums_of_taps() -> None:
+    """A tap is a product of what it sees, of constants, in steps of one, and one of them sees a pixel."""
+    assert is_by_taps(_far(IMAGE, _ones(64, 64, 3, 3)))
+    others = {
+        "weights that are not known": _far(IMAGE, gk.spec((64, 64, 3, 3))),
+        "steps of two": _far(IMAGE, _ones(64, 64, 3, 3), stride=(2, 2)),
+        "groups": _far(IMAGE, _ones(64, 32, 3, 3), group=2),
+        "a filter for each channel": _far(IMAGE, _ones(64, 1, 3, 3), group=64),
+        "rows of no known number": _far(gk.spec((1, 64, "H", 14)), _ones(64, 64, 3, 3)),
+        "nothing outside": _far(gk.spec((1, 64, 38, 38)), _ones(64, 64, 3, 3), pad=(0, 0, 0, 0)),
+        "nothing inside": _far(gk.spec((1, 64, 5, 5)), _ones(64, 64, 3, 3), pad=(15, 30, 15, 30), dilation=20),
+    }
+    assert [name for name, node in others.items() if is_by_taps(node)] == []
