@@ -47,11 +47,15 @@ def summed_integers(add_up: Callable[[Array], Array], x: Interval, kind: DType) 
 
 def folded_integers(found: Array, doubtful: Array, kind: DType) -> Interval:
     """Integers ``found`` in the data type ``kind`` of exact ones; any number where some were ``doubtful``."""
-    if not doubtful.any():
-        return Interval.exact(found)
+    exact = Interval.exact(found)
+    return _any_number(exact, doubtful, kind) if doubtful.any() else exact
+
+
+def _any_number(value: Interval, where: Array, kind: DType) -> Interval:
+    """The range, with all numbers of the data type ``kind`` where told."""
     info = np.iinfo(kind.numpy)
-    least, most = (np.where(doubtful, kind.numpy.type(end), found) for end in (info.min, info.max))
-    return Interval(least, most)
+    least, most = kind.numpy.type(info.min), kind.numpy.type(info.max)
+    return Interval(np.where(where, least, value.low), np.where(where, most, value.high))
 
 
 def _all(*conditions: Array | bool) -> Array:
@@ -59,9 +63,11 @@ def _all(*conditions: Array | bool) -> Array:
 
 
 def as_integers(value: Interval, kind: DType) -> Interval:
-    """Floats cut towards zero; NaN and what does not fit may be any number."""
+    """Floats cut towards zero, of which NaN and what does not fit may be any number; integers wrap around."""
     if value.low.dtype.kind in "iub":
-        return value.map(lambda bound: bound.astype(kind.numpy))
+        found = value.map(lambda bound: bound.astype(kind.numpy))
+        wraps = ~value.points & ((found.low != value.low) | (found.high != value.high))
+        return _any_number(found, wraps, kind) if wraps.any() else found
     info = np.iinfo(kind.numpy)
     low, high = np.trunc(value.low), np.trunc(value.high)
     inside = (low >= float(info.min)) & (high < float(info.max) + 1)

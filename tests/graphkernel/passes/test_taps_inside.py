@@ -113,14 +113,17 @@ def _far(
     weights: np.ndarray | TensorType,
     pad: tuple[int, ...] = (12,) * 4,
     dilation: int = 12,
-    **attrs: object,
+    stride: tuple[int, int] = (1, 1),
+    group: int = 1,
 ) -> Node:
     """A convolution of windows whose rows lie far apart, of weights that are known or an input."""
     far = (dilation, dilation)
     if isinstance(weights, np.ndarray):
-        graph = gk.trace(lambda x: ops.conv2d(x, weights, pad=pad, dilation=far, **attrs), image)
+        graph = gk.trace(lambda x: ops.conv2d(x, weights, pad=pad, dilation=far, stride=stride, group=group), image)
     else:
-        graph = gk.trace(lambda x, w: ops.conv2d(x, w, pad=pad, dilation=far, **attrs), image, weights)
+        graph = gk.trace(
+            lambda x, w: ops.conv2d(x, w, pad=pad, dilation=far, stride=stride, group=group), image, weights
+        )
     (found,) = (node for node in graph.operators if node.op is CONV2D)
     return found
 

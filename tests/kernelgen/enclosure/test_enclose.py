@@ -17,7 +17,7 @@ from kernelgen.enclosure import agree, enclose
 from kernelgen.enclosure.interval import Interval
 from kernelgen.enclosure.table import RULES
 from kernelgen.semantics.table import MEANINGS
-from kernelgen.tensor.dtypes import BFLOAT16, BOOL, COMPLEX64, COMPLEX128, FLOAT16, FLOAT64, INT32, INT64, DType
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, COMPLEX64, COMPLEX128, FLOAT16, FLOAT64, INT16, INT32, INT64, DType
 from tests.random_kernels.generate import kernel
 
 NAN, INF = np.nan, np.inf
@@ -259,6 +259,15 @@ def test_integers_that_may_be_any_number_make_any_number(desc: KernelDesc, known
     np.testing.assert_array_equal(found.points, known)
     assert not fault(desc, [DOUBTFUL], results(desc, [DOUBTFUL]))
     assert (found.low <= found.high).all()
+
+
+def test_what_may_be_any_number_may_be_any_narrower_one():
+    w, x = Writer(), tensor("x", 2, 2)
+    whole = w.op("Cast", x, shape=(2, 2), dtype=INT64, dst_type="int64")
+    desc = w.desc("narrowed", (x,), w.op("Cast", whole, shape=(2, 2), dtype=INT16, dst_type="int16"))
+    (found,) = enclose(desc, [DOUBTFUL])
+    assert (found.low[0, 0], found.high[0, 0]) == (-(2**15), 2**15 - 1)
+    assert found.points.tolist() == [[False, True], [True, True]]
 
 
 def test_a_factor_that_may_be_any_number_makes_any_product_of_its_row():
