@@ -74,10 +74,14 @@ def stored_matmul(w: Writer) -> None:
     Groups are as long as those of networks, or so short and odd that no unit fits them. What an infinite scale, or an infinite
     term of four bits, gives depends on the order of sums: where numbers may be infinite there are none.
     """
-    kind, bits = w.one((FLOAT32, FLOAT32, FLOAT32, FLOAT16, BFLOAT16, FLOAT64)), 0 if w.special else w.one((0, 0, 4))
-    held = UINT8 if bits else w.one((INT8, INT8, UINT8, FLOAT16, BFLOAT16))
-    groups, terms, columns = w.number(1, 4), w.one((1, 3, 4, 8, 16, 32, 40, 64)), w.one((1, 5, 16, 17, 33, 64))
-    rows: Shape = (*((2,) if w.chance(5) else ()), w.dim((1, 1, 1, 2, 4, 5, 9, 33)))
+    bits, is_row = 0 if w.special else w.one((0, 0, 4)), w.chance()
+    if is_row:  # of floats, and weights of bytes: what decoding has, and digits are for
+        kind, held, rows, terms = FLOAT32, w.one((INT8, UINT8)), (1,), w.one((8, 16, 32, 40, 64))
+    else:
+        kind, held = w.one((FLOAT32, FLOAT32, FLOAT16, BFLOAT16, FLOAT64)), w.one((INT8, UINT8, FLOAT16, BFLOAT16))
+        rows, terms = (*((2,) if w.chance(5) else ()), w.dim((1, 2, 4, 5, 9, 33))), w.one((1, 3, 4, 8, 16, 32, 40, 64))
+    held = UINT8 if bits else held
+    groups, columns = w.number(1, 4), w.one((1, 5, 16, 17, 33, 64))
     shape, inner = (*rows, columns), groups * terms * (2 if bits else 1)
     if not w.fits(shape) or inner * columns > 20 * w.elements or w.size(rows) * inner > 20 * w.elements:
         return
