@@ -37,7 +37,8 @@ and OpenVINO keep nothing. Memory is the most that a process held at a warm star
 STEPS = """Where the time goes: our steps on one thread, the dearest of each network; equal ones are one row. GFLOP/s
 are those of products and convolutions, as a share of what multiply-adds reach that wait for nothing. GB/s are those of
 operands and results, as a share of a read of memory past the cache; what lies in the cache may be faster. Both limits
-were measured in the same run. In the picture each dot is a row with products; the lines are the limits."""
+were measured in the same run. Starts and steps may be of an earlier run, on another machine, than the races above
+them. In the picture each dot is a row with products; the lines are the limits."""
 PICTURE = "![GFLOP/s over operations per byte](network_roofline.svg)"
 MINDSPORE = """MindSpore reads no ONNX files: these are networks of `examples.networks`, there built from its own layers. Each
 side draws its weights, so that results are not compared; in inference ours are constants. MindSpore runs in graph mode on
@@ -49,7 +50,8 @@ Race = Mapping[str, Any]
 
 def networks_in_short() -> str:
     """The committed runs in a sentence a kind: how the best other runtime compares, on one thread and on two."""
-    return "".join(_in_short(record, title, numbers) for record, title, numbers, _ in _records())
+    here = (_in_short(record, title, numbers) for record, title, numbers, _ in _records())
+    return "".join((*here, *(_in_a_line(record, title) for record, title in _elsewhere())))
 
 
 def _in_short(record: Mapping[str, Any], title: str, numbers: str) -> str:
@@ -57,10 +59,8 @@ def _in_short(record: Mapping[str, Any], title: str, numbers: str) -> str:
     ways: list[str] = []
     torch: list[str] = []
     for threads, said in (("1", "one thread"), ("2", "two")):
-        times = [_times_of(each["races"][threads], threads) for each in found.values()]
-        ratios = [min(onnx, openvino) / ours for ours, onnx, openvino, _ in times]
+        ratios, raced = _ratios(found, threads)
         ways.append(f"{min(ratios):.2f} to {max(ratios):.2f} times on {said} ({_mean(ratios):.2f} in the mean)")
-        raced = [theirs / ours for ours, _, _, theirs in times if theirs == theirs]
         torch += [f"{_mean(raced):.2f} on {said}, in the mean of {len(raced)}"] if raced else []
     beside = f";\ntorch.compile takes {'; '.join(torch)}" if torch else ""
     return (
@@ -70,6 +70,22 @@ def _in_short(record: Mapping[str, Any], title: str, numbers: str) -> str:
     )
 
 
+def _in_a_line(record: Mapping[str, Any], title: str) -> str:
+    """The means on another machine, and the least."""
+    (one, torch_one), (two, torch_two) = (_ratios(record["networks"], threads) for threads in ("1", "2"))
+    return (
+        f"{title} ({record['date']}): {_mean(one):.2f} times on one thread, {_mean(two):.2f} on two, "
+        f"none below {min(one):.2f} and {min(two):.2f}; torch.compile {_mean(torch_one):.2f} and {_mean(torch_two):.2f}.\n"
+    )
+
+
+def _ratios(found: Mapping[str, Any], threads: str) -> tuple[list[float], list[float]]:
+    """How many times ours the best runtime of ONNX takes, and torch.compile where it was raced."""
+    times = [_times_of(each["races"][threads], threads) for each in found.values()]
+    best = [min(onnx, openvino) / ours for ours, onnx, openvino, _ in times]
+    return best, [torch / ours for ours, _, _, torch in times if torch == torch]
+
+
 def network_races() -> Mapping[str, str]:
     """The page and its picture of the committed runs, if there are any."""
     records = list(_records())
@@ -77,6 +93,7 @@ def network_races() -> Mapping[str, str]:
         return {}
     parts = [part for record, title, _, text in records for part in _kind(record, title, text)]
     found = {name: each for record, *_ in records for name, each in record["networks"].items()}
+    parts += [part for record, title in _elsewhere() for part in _races(record, title)]
     parts += _mindspore()
     text = page("Networks beside other runtimes", INTRODUCTION, HONEST, STARTS, STEPS, PICTURE, *parts, note=RUNS)
     return {"docs/network_races.md": text, "docs/network_roofline.svg": _picture(found)}
@@ -95,14 +112,31 @@ def _records() -> Iterator[tuple[Mapping[str, Any], str, str, str]]:
             yield record, title, numbers, text
 
 
+def _elsewhere() -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Races on a processor of another maker: the run and its title."""
+    kinds = (
+        ("whole_networks_xeon.json", "Transformers on a Xeon"),
+        ("image_networks_xeon.json", "Networks of images on a Xeon"),
+    )
+    for file, title in kinds:
+        if (record := read(file)) is not None:
+            yield record, title
+
+
 def _kind(record: Mapping[str, Any], title: str, text: str) -> Iterator[str]:
     """The parts of the page about networks of one kind."""
-    found, machine = record["networks"], record["machine"]
-    yield from (f"## {title}", text)
-    yield f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {record['date']}."
-    yield from ("### One thread", _times(found, "1"), "### Two threads", _times(found, "2"))
+    found = record["networks"]
+    yield from _races(record, title, text)
     yield from ("### Starts and memory", _starts(found), "### Where the time goes")
     yield from (f"#### {name}\n\n{_steps(each)}" for name, each in found.items())
+
+
+def _races(record: Mapping[str, Any], title: str, *text: str) -> Iterator[str]:
+    """The races of one kind on one machine."""
+    found, machine = record["networks"], record["machine"]
+    yield from (f"## {title}", *text)
+    yield f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {record['date']}."
+    yield from ("### One thread", _times(found, "1"), "### Two threads", _times(found, "2"))
 
 
 def _mindspore() -> Iterator[str]:
