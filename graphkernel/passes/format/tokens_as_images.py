@@ -14,7 +14,7 @@ from __future__ import annotations
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.layouts import IMAGE, TURNED, inverse, order
-from kernelgen.tensor.graph import Builder, Graph, Node, Value
+from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 from kernelgen.tensor.types import Shape
@@ -23,10 +23,9 @@ from kernelgen.tensor.types import Shape
 @graph_pass
 def tokens_as_images(graph: Graph, context: Context) -> Graph:
     """Turns images instead of tokens, where a graph has convolutions."""
-    del context
     if not any(node.op is CONV2D for node in graph.operators):
         return graph
-    builder = Builder()
+    builder = context.builder()
 
     def rewrite(node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         (source,) = args[0].node.args
