@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -15,6 +16,13 @@ _ALIASES: Mapping[str, str] = {
     "rdrnd": "rdrand", "sahf": "lahf_lm", "sha": "sha_ni", "sse3": "pni",
 }  # fmt: skip
 """LLVM's names of features that Linux calls otherwise; the others differ in signs alone."""
+
+
+MATRICES = frozenset(("amx_tile", "amx_int8"))
+"""Linux's words for the registers of matrices that bytes are multiplied in (AMX)."""
+
+ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA = 158, 0x1023, 18
+"""The call of the system, what is asked, and for which part of the registers, as Linux numbers them on x86-64."""
 
 
 class Processor(NamedTuple):
@@ -33,8 +41,11 @@ class Processor(NamedTuple):
 
 @cache
 def processor() -> Processor:
-    """The one that this process runs on."""
-    return described(platform.machine(), _told())
+    """The one that this process runs on, without the registers of matrices where the system does not lend them."""
+    here = described(platform.machine(), _told())
+    if not MATRICES & here.flags or _may_use_matrices():
+        return here
+    return Processor(here.architecture, here.identity, here.flags - MATRICES)
 
 
 def described(architecture: str, told: str) -> Processor:
@@ -44,6 +55,11 @@ def described(architecture: str, told: str) -> Processor:
     flags = fields.get("flags", fields.get("Features", ""))
     identity = tuple(f"{name}: {fields[name]}" for name in _IDENTITY if name in fields)
     return Processor(architecture, identity, frozenset(flags.split()))
+
+
+def _may_use_matrices() -> bool:
+    """Asks Linux for them: from the first use on a thread's state takes 8 KB more, which not every process has room for."""
+    return ctypes.CDLL(None).syscall(ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0
 
 
 def _told() -> str:

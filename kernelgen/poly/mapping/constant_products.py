@@ -9,6 +9,7 @@ kernels that follow each other find what they read where the same thread wrote i
 
     images, many weights        parallel j by columns; rows of the image; i by neighbours; sums; vector j; i unrolled
     one block of rows           parallel j by columns; j by lanes; k; vector j; i unrolled
+    bytes, many at once         parallel j by columns; i by rows; rows i; k; vector j
 
 Rows of many terms leave the first cache before the next panel reads them, and their panels leave it for each block of rows:
 all rows of a share pass a piece of a panel, ``k by depth``, before the next piece. Sums may take their terms in any order.
@@ -30,6 +31,7 @@ from kernelgen.nest.marks import VECTOR
 from kernelgen.nest.nodes import Var
 from kernelgen.plan import CpuPlan, LoopPlan, PiecePlan, VectorUnit, WholeTiles
 from kernelgen.poly.mapping.axis import Band, element_stride
+from kernelgen.poly.mapping.matrix_products import MATRIX_BLOCK, matrix_pieces, matrix_rows, takes_matrices
 from kernelgen.poly.mapping.register_blocks import few_rows
 from kernelgen.poly.mapping.windows import window_members
 from kernelgen.poly.model.product_recognition import moves
@@ -176,6 +178,8 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
     if not isinstance(rows, int) or others or not band.outermost or columns is None:
         return None
     dealt = [share for share in _equal_shares(rows, limits.threads) if _fits(share, columns, limits.unit)]
+    if takes_matrices(band, sides.row, sides.column, limits):
+        dealt = [share for share in dealt if share % matrix_rows(share) == 0]
     least = LEAST_SHARE if _weight_bytes(band, columns) <= MOST_WEIGHT_BYTES else LEAST_PASS
     share = min(dealt, key=lambda share: (_row_time(share, columns, limits.unit, least), -share), default=rows)
     return share if share < rows else None
@@ -220,6 +224,8 @@ def depth_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> tuple[LoopP
         band.axes[sums[0]].extents[0],
     )
     passing = share or rows
+    if takes_matrices(band, sides.row, sides.column, limits):
+        return ()
     if not band.outermost or passing % high or passing == high or not isinstance(terms, int):
         return ()
     most = MOST_PASS_BYTES // (FLOAT_BYTES * (passing + 2 * width))
@@ -268,6 +274,8 @@ def stream_of(band: Band, sides: ConstantProduct, block: Block, lanes: int) -> i
 def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     """The block of a product's band: one that a thread's share of rows is made of, where they are dealt, or a block of rows."""
     rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
+    if takes_matrices(band, sides.row, sides.column, limits):
+        return matrix_rows(share_of(band, sides, limits) or rows), MATRIX_BLOCK
     around = image_rows(band, sides, band.scop.constants)
     threads = limits.threads if _deals_panels(band, sides, around) else 1
     if around:
@@ -314,28 +322,35 @@ def pieces_of_constants(
     inside: tuple[LoopPlan, ...] = (),
     *,
     stream: int | None = None,
+    matrices: bool = False,
 ) -> tuple[PiecePlan, ...]:
     """Pieces of all columns that whole blocks cover, then those of whole vectors, then what is left.
 
     ``rest`` are loops around panels, ``inside`` those of what passes a panel before the next one. A panel may be one of
-    streams beside each other, of as many columns as ``stream``.
+    streams beside each other, of as many columns as ``stream``. ``matrices``: their registers take the rows of a block at once.
     """
     column = sides.column
     found: list[PiecePlan] = []
     for width in dict.fromkeys((block[1], lanes)):
         whole = WholeTiles(column, width)
         panel = (LoopPlan(column, width), *((LoopPlan(column, stream),) if stream and width > stream else ()))
-        for piece in _row_pieces(sides, sums, rows, block[0]):
+        for piece in _row_pieces(sides, sums, rows, block[0], matrices):
             found.append(PiecePlan((*rest, *panel, *inside, *piece.loops), (*piece.whole, whole)))
     found += [
-        PiecePlan((*rest, *inside, *piece.loops), piece.whole) for piece in _row_pieces(sides, sums, rows, block[0])
+        PiecePlan((*rest, *inside, *piece.loops), piece.whole)
+        for piece in _row_pieces(sides, sums, rows, block[0], matrices)
     ]
     return tuple(found)
 
 
-def _row_pieces(sides: ConstantProduct, sums: Sequence[int], rows: Dim, count: int) -> Iterator[PiecePlan]:
+def _row_pieces(
+    sides: ConstantProduct, sums: Sequence[int], rows: Dim, count: int, matrices: bool = False
+) -> Iterator[PiecePlan]:
     """The loops inside a panel, for whole blocks of rows and for the rows below."""
     row = sides.row
+    if row is not None and matrices:
+        yield from matrix_pieces(row, sides.column, sums, rows, count)
+        return
     taps = () if sides.tap is None else (LoopPlan(sides.tap, unroll=True),)
     inner = (*(LoopPlan(m) for m in sums if m != sides.tap), LoopPlan(sides.column, mark=VECTOR), *taps)
     if row is None:

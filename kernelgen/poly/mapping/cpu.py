@@ -42,6 +42,7 @@ from kernelgen.poly.mapping.constant_products import (
     share_of,
     stream_of,
 )
+from kernelgen.poly.mapping.matrix_products import takes_matrices
 from kernelgen.poly.mapping.page_order import by_pages
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
 from kernelgen.poly.mapping.streamed_products import streaming_tiles
@@ -207,7 +208,17 @@ class _Chooser:
         rest += (*_shared(sides.row, share), *depth_of(self.band, sides, self.limits))
         lanes = self.limits.unit.lanes
         stream = stream_of(self.band, sides, block, lanes)
-        pieces = pieces_of_constants(sides, rest, sums, rows, block, lanes, tuple(map(LoopPlan, inside)), stream=stream)
+        pieces = pieces_of_constants(
+            sides,
+            rest,
+            sums,
+            rows,
+            block,
+            lanes,
+            tuple(map(LoopPlan, inside)),
+            stream=stream,
+            matrices=takes_matrices(self.band, sides.row, sides.column, self.limits),
+        )
         why = (
             f"a product with a constant, columns {axes[sides.column].name}: {block[0]} x {block[1]} take fewest cycles"
         )

@@ -155,7 +155,8 @@ def _panel_of(vector: n.For, around: tuple[n.For, ...], names: frozenset[str]) -
     if places is None or first is None:
         return None
     terms = len(places.index) - 1 - first
-    rows = around[places.along(0, first)[-1] + 1 : -terms]
+    # What rows that run together ask for, each would ask for again.
+    rows = tuple(loop for loop in around[places.along(0, first)[-1] + 1 : -terms] if loop.kind is not n.LoopKind.ROWS)
     streams = dict.fromkeys(load.index[:first] for load in found if load.buffer == found[0].buffer)
     panel = _Panel(found[0].buffer, places.index, first, tuple(streams), rows, around[-terms:])
     return panel if len(rows) < 2 or panel.is_counted else None

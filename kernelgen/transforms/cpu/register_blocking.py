@@ -41,7 +41,9 @@ def _block(block: n.Block, counter: Iterator[int], arrays: frozenset[str]) -> n.
     """Outer loops first: a reduction over several loops is held around all of them. ``arrays`` are panels."""
     parts: list[n.Statement] = []
     for part in block.statements:
-        if isinstance(part, n.For | n.If):
+        if isinstance(part, n.For) and part.kind is n.LoopKind.ROWS:  # whose sums registers of matrices hold
+            parts.append(part)
+        elif isinstance(part, n.For | n.If):
             held = _held(part, parts, counter, arrays) if isinstance(part, n.For) else None
             if held is not None:
                 parts = held

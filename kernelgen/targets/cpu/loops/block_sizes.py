@@ -19,7 +19,7 @@ def sizes_for(host: Host, threads: int = 1) -> CpuPlan:
     """The sizes for a processor and so many ``threads``; those of columns count elements of four bytes."""
     columns = VECTORS * max(host.vector_bytes, 16) // FLOAT_BYTES
     lanes = columns // VECTORS
-    unit = VectorUnit(host.vector_registers, lanes, host.adds_byte_products(lanes))
+    unit = VectorUnit(host.vector_registers, lanes, host.adds_byte_products(lanes), host.has_matrices)
     if host.vector_registers >= 32:
         return CpuPlan(block=(8, columns), points=(4, 4), unit=unit, threads=threads)
     return CpuPlan(block=(6, columns), points=(3, 4), unit=unit, threads=threads)

@@ -17,6 +17,7 @@ from kernelgen.errors import CodegenError
 from kernelgen.native import mapped
 from kernelgen.native.elf import linked
 from kernelgen.native.library import Library
+from kernelgen.native.processor import MATRICES, processor
 from kernelgen.targets.cpu.text.host import Host, restricted
 
 LLVM_VERSION = ".".join(str(part) for part in llvm.llvm_version_info)
@@ -41,7 +42,9 @@ def detect_host() -> Host:
 def _here() -> Host:
     _initialize()
     features = llvm.get_host_cpu_features()
-    return Host(llvm.get_host_cpu_name(), frozenset(name for name, present in features.items() if present))
+    granted = processor().flags >= MATRICES
+    found = (name for name, present in features.items() if present and (granted or not name.startswith("amx-")))
+    return Host(llvm.get_host_cpu_name(), frozenset(found))
 
 
 def compile_object(source: str, host: Host) -> bytes:

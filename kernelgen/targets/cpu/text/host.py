@@ -58,6 +58,11 @@ class Host:
             return lanes == 16 or "avx512vl" in self.features
         return "avxvnni" in self.features and lanes in (4, 8)
 
+    @property
+    def has_matrices(self) -> bool:
+        """True when registers of 16 rows of 64 bytes are, whose products one instruction adds up in 16 x 16 int32."""
+        return self.vector_bytes == 64 and {"amx-tile", "amx-int8"} <= self.features
+
     def adds_pairs(self, lanes: int) -> bool:
         """True when products of pairs of int16 are added up in each of so many int32 in one instruction."""
         needs = {4: "sse2", 8: "avx2", 16: "avx512bw"}
