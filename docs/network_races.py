@@ -92,7 +92,7 @@ def network_races() -> Mapping[str, str]:
     if not records:
         return {}
     parts = [part for record, title, _, text in records for part in _kind(record, title, text)]
-    found = {name: each for record, *_ in records for name, each in record["networks"].items()}
+    found = {name: each for record, *_ in records for name, each in _measured(record).items()}
     parts += [part for record, title in _elsewhere() for part in _races(record, title)]
     parts += _mindspore()
     text = page("Networks beside other runtimes", INTRODUCTION, HONEST, STARTS, STEPS, PICTURE, *parts, note=RUNS)
@@ -125,10 +125,15 @@ def _elsewhere() -> Iterator[tuple[Mapping[str, Any], str]]:
 
 def _kind(record: Mapping[str, Any], title: str, text: str) -> Iterator[str]:
     """The parts of the page about networks of one kind."""
-    found = record["networks"]
+    found = _measured(record)
     yield from _races(record, title, text)
     yield from ("### Starts and memory", _starts(found), "### Where the time goes")
     yield from (f"#### {name}\n\n{_steps(each)}" for name, each in found.items())
+
+
+def _measured(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The networks of a record whose steps and starts are known too: others were raced alone."""
+    return {name: each for name, each in record["networks"].items() if "steps" in each}
 
 
 def _races(record: Mapping[str, Any], title: str, *text: str) -> Iterator[str]:
