@@ -162,7 +162,11 @@ def test_what_registers_cannot_take_stays_with_rows() -> None:
     assert not planned(dot(left, Load(w, (TAP, J, K)))), "columns that lie below each other"
     assert not planned(dot(left, Load(w, (TAP, K, I)))), "one column for each row"
     assert not planned(dot(left, right), function="maximum")
+    apart = ix.substitute_in(left, {K.name: ix.multiply(K, Num(2))})
+    assert isinstance(apart, Call)
+    assert not planned(dot(apart, right)), "words that do not lie side by side"
     assert not planned(dot(left, right), at=(K, J)), "sums that move with their terms"
+    assert not planned(dot(left, right), at=(ix.add(I, TAP), J)), "sums that move with loops around their terms"
     assert not planned(dot(left, right), at=(J, I)), "sums that lie below each other"
     assert not planned(Call("add", (dot(left, right), Literal(1, INT32)), INT32))
 
