@@ -23,8 +23,8 @@ from kernelgen.targets.cpu.text.indices import index_value, is_nonnegative
 from kernelgen.targets.cpu.text.scope import Frame
 from kernelgen.targets.cpu.text.values import Value
 
-REGISTERS = 8
 CONFIGURATION_BYTES = 64
+"""Of what says how many rows, and bytes of each, a register has."""
 
 
 def matrix_rows(frame: Frame, loop: For, plan: MatrixPlan, block: Callable[[Frame, Block], None]) -> None:

@@ -45,7 +45,8 @@ LEAST_WORDS = 4
 
 @dataclass(frozen=True)
 class MatrixSum:
-    """A loop over words of ``a``'s rows and ``b``'s columns, ``words`` at a time, from ``lower`` on.
+    """The loop ``terms`` over words of ``a``'s rows and ``b``'s columns: ``words`` at a time, ``count`` times; what is left of
+    them stays with the rows. ``first`` is the first byte of a word of ``a``, ``word`` one of ``b``.
 
     ``around`` are loops over further terms, ``steps`` bytes from row to row of ``a``, of words of ``b``, and of the sums.
     ``begins`` says that the sums are zero before.
