@@ -81,13 +81,16 @@ FIRST = (
     "elemwise_broadcast_bwd_width",
 )
 PRODUCTS = ("matmul_depth", "matmul_prologue")
+QUANTIZED = ("quantized_result", "quantized_operand")
 ATTENTION = ("attention_operands", "attention_rows", "attention_values", "attention_result")
 INDICES = ("strided_slice", "onehot_fwd", "onehot_bwd", "gather_output")
 LAST = ("elemwise_sibling", "reduce_crossed")
 
 CPU = (
     *(
-        *FIRST[:4],
+        *FIRST[:2],
+        *QUANTIZED,
+        *FIRST[2:4],
         "image_depth",
         *FIRST[4:],
         "reduce_sibling",

@@ -44,13 +44,14 @@ def epilogues_of(product: Node, area: Area, limits: Limits) -> list[Area]:
         results += len(user.outputs)
         if results > limits.product_outputs:
             break
-        if _is_epilogue(product, area, user):
+        if is_epilogue(product, area, user):
             chosen.append(user)
     return chosen
 
 
-def _is_epilogue(product: Node, area: Area, user: Area) -> bool:
-    """Pointwise over the product's elements; a broadcast cannot follow a reshape, and a reshape alone is a view."""
+def is_epilogue(product: Node, area: Area, user: Area) -> bool:
+    """Whether a ``user`` of the ``area`` of a ``product`` is pointwise over its elements; a broadcast cannot follow a reshape,
+    and a reshape alone is a view."""
     greatest = Kind.ELEMWISE if any(node.op.kind is Kind.RESHAPE for node in area.nodes) else Kind.BROADCAST
     same = all(value.type.size == product.types[0].size for value in user.outputs)
     return user.lone(RESHAPE) is None and user.kind <= greatest and same

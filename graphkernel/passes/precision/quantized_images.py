@@ -71,24 +71,43 @@ class Scaled(NamedTuple):
 
 @dataclass
 class _Rewriter:
-    """Makes arithmetic of what quantizes; ``read`` are the results that stand for bytes."""
+    """Makes arithmetic of what quantizes; ``read`` are the results that stand for bytes.
+
+    Convolutions read bytes without a sign: such are made beside those with one, ``unsigned``, and who reads the one reads the
+    other, so that one of both is stored.
+    """
 
     read: dict[Value, Scaled] = field(default_factory=dict[Value, Scaled])
+    unsigned: dict[Value, Value] = field(default_factory=dict[Value, Value])
 
     def rewrite(self, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
         """The values that replace the results of a node."""
         kept, builder = keep(node, args), Builder(origin=node.name)
         scales = _scales(node)
         if scales is not None and is_onnx(node, "QuantizeLinear"):
-            of = node.out.type.dtype.name
-            return (quantized(Tensor(args[0], builder), *scales, of).value,)
+            return (self.quantized(Tensor(args[0], builder), *scales, node.out.type.dtype.name).value,)
         if scales is not None and known(args[0]) is None:
-            result = dequantized(Tensor(args[0], builder), *scales).value
-            self.read[result] = Scaled(args[0], *scales)
+            found = self.scaled(args[0], *scales)
+            result = dequantized(Tensor(found.bytes, builder), found.scale, found.zero).value
+            self.read[result] = found
             return (result,)
         if _is_quantized(node) and (weights := _weights(kept.args[1].node)) is not None:
             return (self.convolved(kept, weights, builder).value,)
         return kept.outs
+
+    def quantized(self, x: Tensor, scale: Array, zero: Array, of: str) -> Tensor:
+        """The bytes nearest to ``x`` by their ``scale`` and ``zero`` point, of a type ``of`` with or without a sign."""
+        if of == UINT8:
+            return quantized(x, scale, zero, of)
+        made = quantized(x, scale, _raised(zero), UINT8)
+        signed = cast(cast(made, INT32) - np.int32(BYTE_HALF), of)
+        self.unsigned[signed.value] = made.value
+        return signed
+
+    def scaled(self, numbers: Value, scale: Array, zero: Array) -> Scaled:
+        """What bytes stand for, by those without a sign where there are such."""
+        unsigned = self.unsigned.get(numbers)
+        return Scaled(numbers, scale, zero) if unsigned is None else Scaled(unsigned, scale, _raised(zero))
 
     def convolved(self, node: Node, weights: tuple[Array, Array], builder: Builder) -> Tensor:
         """A convolution on bytes where its windows have all channels, else on floats."""
@@ -104,6 +123,11 @@ class _Rewriter:
         if zero:
             total = total - np.int32(zero) * numbers.sum((1, 2, 3), dtype=np.int32)[:, None, None]
         return cast(total, FLOAT) * (by_channels * image.scale)
+
+
+def _raised(zero: Array) -> Array:
+    """The zero point of the same bytes without a sign."""
+    return (zero.astype(np.int32) + BYTE_HALF).astype(np.uint8)
 
 
 def _sums(image: Tensor, zero: int, weights: Array, attrs: Attrs) -> Tensor:

@@ -49,12 +49,15 @@ def _comparison(floating: str, signed: str, unsigned: str) -> Emit:
 
 def _extremum(floating: str, name: str) -> Emit:
     """``a`` wins where it compares so; a NaN in ``b`` makes the comparison false, so ``b`` wins then. One in ``a``
-    is looked for beside that, so that what is accumulated in ``b`` waits for two instructions.
+    is looked for beside that, so that what is accumulated in ``b`` waits for two instructions. A known number is put in
+    the place of ``a``: then it is one instruction.
     """
 
     def emit(dtype: DType, a: Value, b: Value) -> Value:
         if dtype.is_float:
-            return a.compare("uno", a).select(a.like(float("nan")), a.compare(floating, b).select(a, b))
+            a, b = (b, a) if b.is_number else (a, b)
+            found = a.compare(floating, b).select(a, b)
+            return found if a.is_number else a.compare("uno", a).select(a.like(float("nan")), found)
         if dtype == BOOL:
             return a | b if name == "max" else a & b
         return a.intrinsic(("s" if integers.is_signed(dtype) else "u") + name, b)

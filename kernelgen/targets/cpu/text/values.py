@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from math import isnan
 
 from kernelgen.targets.cpu.text.builder import Function
 
@@ -40,6 +41,12 @@ class Value:
     def is_float(self) -> bool:
         """True for half, float and double."""
         return self.kind in _INTRINSIC_KIND
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a constant of float or double other than NaN."""
+        _, is_literal, digits = self.text.rstrip(")").partition("0x")
+        return bool(is_literal) and not isnan(struct.unpack(">d", bytes.fromhex(digits))[0])
 
     def __add__(self, other: Value | float) -> Value:
         return self.binary("fadd" if self.is_float else "add", other)
