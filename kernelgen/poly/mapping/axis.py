@@ -74,6 +74,10 @@ class Axis:
         known = [extent for extent in self.extents if isinstance(extent, int)]
         return max(known, default=1) if len(known) == len(self.extents) else None
 
+    def is_longer_than(self, limit: int) -> bool:
+        """Whether the loop has more iterations; a symbolic loop counts as long."""
+        return any(isinstance(extent, Sym) or extent > limit for extent in self.extents)
+
     def contiguity(self, step: Step = element_stride, unless: frozenset[str] = frozenset()) -> int:
         """How well memory is touched along it: +2 contiguous, +1 the same element, -3 strided; writes count twice.
 

@@ -46,6 +46,7 @@ from kernelgen.poly.mapping.matrix_products import takes_matrices
 from kernelgen.poly.mapping.page_order import by_pages
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
 from kernelgen.poly.mapping.streamed_products import streaming_tiles
+from kernelgen.poly.mapping.vector_axis import vector_last
 from kernelgen.poly.mapping.windows import pieces_of_windows, window_members
 from kernelgen.poly.model.product_recognition import is_product, moves
 from kernelgen.poly.model.register_cost import Block, block_for
@@ -102,7 +103,7 @@ class _Chooser:
 
     def leaf(self) -> _Chosen:
         """The loops around statements: the best vector loop last."""
-        order, reason = self.vector_last()
+        order, reason = vector_last(self.band, self.limits.unit.lanes)
         product = self.windows() or self.constant_product() or self.product(order) if self.band.permutable else None
         if product is not None:
             return product
@@ -150,7 +151,7 @@ class _Chooser:
     def chunked(self, loop: LoopPlan) -> _Chosen:
         """A single long loop in pieces, so that there is something to run in parallel."""
         axis, chunk = self.band.axes[loop.member], self.limits.chunk
-        if not axis.coincident or not _longer_than(axis, 2 * chunk):
+        if not axis.coincident or not axis.is_longer_than(2 * chunk):
             return _whole((loop,))
         return _whole(
             (LoopPlan(loop.member, chunk), loop), f"{_extents(axis)} iterations: {chunk} for a thread at once"
@@ -169,7 +170,7 @@ class _Chooser:
         partner, buffer = transposed
         rest = [loop for loop in loops[:-1] if loop.member != partner]
         size = self.limits.tile
-        tiles = [LoopPlan(member, size) for member in (partner, last) if _longer_than(self.band.axes[member], size)]
+        tiles = [LoopPlan(member, size) for member in (partner, last) if self.band.axes[member].is_longer_than(size)]
         inner = LoopPlan(partner, mark=INTERLEAVE if axis.coincident else UNMARKED)
         reason = f"{buffer} is contiguous along {self.band.axes[partner].name} and strided along {axis.name}"
         footprint = f": tiles of {size} x {size} use whole lines of both" if tiles else ": small enough for L1 as it is"
@@ -180,7 +181,7 @@ class _Chooser:
         last, strip = loops[-1].member, self.limits.strip
         axis = self.band.axes[last]
         rows, reason = self.several_rows(loops)
-        if not _longer_than(axis, 2 * strip - 1):
+        if not axis.is_longer_than(2 * strip - 1):
             return _Chosen((PiecePlan(rows),), reason)
         text = f"{_extents(axis)} partial results: {strip} of them stay in L1"
         return _Chosen((PiecePlan((LoopPlan(last, strip), *rows)),), (text, *reason))
@@ -332,7 +333,7 @@ class _Chooser:
                 and row != column
                 and any(other not in read for _, other in axes[row].follows for read in reads)
             ]
-            long = [row for row in rows if _longer_than(axes[row], self.limits.block[0] - 1)]
+            long = [row for row in rows if axes[row].is_longer_than(self.limits.block[0] - 1)]
             if rows:
                 return (long or rows)[0], column
         return None
@@ -350,18 +351,6 @@ class _Chooser:
             return loops, ()
         unrolled = (*loops[:-2], LoopPlan(row, rows), loops[-1], LoopPlan(row, unroll=True))
         return unrolled, (f"{rows} of {extent} rows {axis.name} meet in registers before a partial result is touched",)
-
-    def vector_last(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """The members with the best vector loop last, the others in order; and why."""
-        order = tuple(range(len(self.band.axes)))
-        if len(order) == 1:
-            return order, ()
-        if not self.band.permutable:
-            return order, ("the members may not change places",)
-        scores = [axis.contiguity() for axis in self.band.axes]
-        best = max(order, key=lambda k: (scores[k], k))
-        listed = ", ".join(f"{self.band.axes[k].name} {scores[k]:+d}" for k in order)
-        return (*order[:best], *order[best + 1 :], best), (f"contiguity {listed}",)
 
     def transposed_partner(self, loops: tuple[LoopPlan, ...]) -> tuple[int, str] | None:
         """The coincident member along which an access is contiguous that is strided along the vector loop; its buffer."""
@@ -385,11 +374,6 @@ def _shared(row: int | None, share: int | None) -> tuple[LoopPlan, ...]:
 def _whole(loops: tuple[LoopPlan, ...], *why: str) -> _Chosen:
     """The loops for all of a band."""
     return _Chosen((PiecePlan(loops),), why)
-
-
-def _longer_than(axis: Axis, limit: int) -> bool:
-    """Whether the loop has more iterations; a symbolic loop counts as long."""
-    return any(isinstance(extent, Sym) or extent > limit for extent in axis.extents)
 
 
 def _extents(axis: Axis) -> str:
