@@ -53,6 +53,7 @@ from graphkernel.passes.precision.cast_matmul_fusion import cast_matmul_fusion
 from graphkernel.passes.precision.convert_bfloat16 import convert_bfloat16
 from graphkernel.passes.precision.decrease_compute_precision import decrease_compute_precision
 from graphkernel.passes.precision.decrease_transfer_precision import decrease_transfer_precision
+from graphkernel.passes.precision.integer_convolutions import integer_convolutions
 from graphkernel.passes.precision.integer_products import integer_products
 from graphkernel.passes.precision.quantized_between import quantized_between
 from graphkernel.passes.precision.quantized_images import quantized_images
@@ -118,6 +119,8 @@ PIPELINE = (
          why="what is constant is folded, and what quantizes beside such products is no library's any more"),
     Step(quantized_images, "cluster", 32, level=2, when=on("cpu"),
          why="before it is asked which images have channels last, and pairs are looked at one by one"),
+    Step(integer_convolutions, "cluster", 39, level=2, when=on("cpu"),
+         why="before it is asked which images have channels last, and operators are basic, so that signs are known"),
     Step(quantized_between, "cluster", 24, level=2, when=on("cpu"),
          why="operators are basic, so that it is known which of them kernels hold, and nothing is clustered yet"),
     Step(tokens_as_images, "cluster", 38, level=2, when=on("cpu"),

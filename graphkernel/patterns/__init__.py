@@ -4,8 +4,7 @@ Reading order: ``language`` (terms, rules, safety), ``terms`` (operators as func
 values), ``folding``, ``match`` (one rule against one node), ``drive`` (all rules to a fixpoint); then the equations, a file for
 each topic: ``arith_add``, ``arith_mul``, ``arith_power``, ``arith_exp``, ``arith_logic``, ``arith_complex``, ``layout``,
 ``arith_reduce``, ``arith_matmul``; then the fusion patterns: ``fusion_elemwise``, ``fusion_reduce``, ``fusion_reshape``,
-``fusion_index``, ``fusion_stencil``, ``fusion_matmul``, ``fusion_image``, ``fusion_quantized``, ``fusion_attention``,
-``fusion_horizontal``.
+``fusion_index``, ``fusion_stencil``, ``fusion_matmul``, ``fusion_image``, ``fusion_attention``, ``fusion_horizontal``.
 
 Rules for writing rules
 - The right side is never dearer than the left, counted in elements touched; a test counts.

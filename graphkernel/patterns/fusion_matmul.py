@@ -2,7 +2,15 @@
 
 An epilogue works on the product while it is in registers, a prologue on an operand while it is loaded. A product alone
 is better off in the library (:data:`graphkernel.cluster.partition.BASIC_OPERATORS`). Source: ``matmul_depth``,
-``transdata``, ``allreduce_fwd`` and ``allreduce_bwd`` of MindSpore's Ascend models; the prologue and rows are ours.
+``transdata``, ``allreduce_fwd`` and ``allreduce_bwd`` of MindSpore's Ascend models; the prologue and rows are ours, and what
+keeps bytes between the products of a quantized network on a CPU::
+
+    p = Cast(..MatMulInteger(x, v)..)     bytes     a kernel: from its sums to its bytes
+    q = Cast(..Conv2D(p, w)..)            bytes     a kernel
+    r = Cast(q) * s + Cast(p) * t         floats    a kernel with what follows: it makes the numbers of p again
+
+The numbers that bytes stand for take four times their room. Patterns that join what is pointwise would take the steps from
+sums to bytes away from their product, or make the numbers of ``p`` where ``p`` is made, so these two come before them.
 """
 
 from __future__ import annotations
@@ -15,17 +23,19 @@ from graphkernel.cluster.own_products import is_own
 from graphkernel.cluster.split_models import Limits
 from graphkernel.ops.library.communication import ALL_REDUCE
 from graphkernel.ops.library.grouped_products import GROUPED_MATMUL
-from kernelgen.tensor.graph import Node
+from graphkernel.patterns.fusion_elemwise import POINTWISE
+from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.layout import TRANS_DATA
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, MATMUL_INTEGER, STORED_MATMUL
-from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.nn import BYTE_SUMS, CONV2D
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import axes_of
 from kernelgen.tensor.types import TensorType
 
 PRODUCTS = (MATMUL, BATCH_MATMUL, GROUPED_MATMUL, STORED_MATMUL, MATMUL_INTEGER, CONV2D)
+BYTE_PRODUCTS = (MATMUL_INTEGER, CONV2D)
 
 
 @fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)
@@ -55,6 +65,50 @@ def is_epilogue(product: Node, area: Area, user: Area) -> bool:
     greatest = Kind.ELEMWISE if any(node.op.kind is Kind.RESHAPE for node in area.nodes) else Kind.BROADCAST
     same = all(value.type.size == product.types[0].size for value in user.outputs)
     return user.lone(RESHAPE) is None and user.kind <= greatest and same
+
+
+@fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=BYTE_PRODUCTS)
+def quantized_result(area: Area, limits: Limits) -> Iterable[Area]:
+    """What makes bytes of a product's sums, one step after the other."""
+    product = _byte_product(area)
+    return () if product is None or _is_of_bytes(area) or not _leads_to_bytes(product, area) else (area.users[0].area,)
+
+
+def _leads_to_bytes(product: Node, area: Area) -> bool:
+    """Whether one user after the other, each the only one, works on a product's elements, and one of them makes bytes."""
+    while area.has_one_user:
+        user = area.users[0].area
+        if not is_epilogue(product, area, user):
+            return False
+        if _is_of_bytes(user):
+            return True
+        area = user
+    return False
+
+
+def _is_of_bytes(area: Area) -> bool:
+    return all(map(_is_byte, area.outputs))
+
+
+def _is_byte(value: Value) -> bool:
+    return value.type.dtype.itemsize == 1
+
+
+@fusion(Direction.BACKWARD, kinds=POINTWISE, ops=(CAST,))
+def quantized_operand(area: Area, limits: Limits) -> Iterable[Area]:
+    """The only reader of the numbers that bytes stand for, where a product reads these bytes too."""
+    read = [value for value in area.operands if not value.is_known]
+    if len(read) != 1 or not _is_byte(read[0]) or not area.has_one_user:
+        return ()
+    readers = (user.area for link in area.inputs for user in link.area.users)
+    is_stored = any((product := _byte_product(reader)) is not None and read[0] in product.args for reader in readers)
+    return [link.area for link in area.users if link.area.kind in POINTWISE] if is_stored else ()
+
+
+def _byte_product(area: Area) -> Node | None:
+    """The product of bytes that a kernel of ours computes in an ``area``."""
+    found = product_of(area)
+    return found if found is not None and is_own(found) and found.out.type.dtype == BYTE_SUMS else None
 
 
 @fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)

@@ -100,6 +100,12 @@ def _attribute(node: Node, name: str, default: int) -> int:
     return next((int(entry["i"]) for entry in entries if entry["name"] == name), default)
 
 
+def given_operands(node: Node) -> tuple[Value | None, ...]:
+    """The operands of an ONNX node, None for those that are left out."""
+    given = iter(node.args)
+    return tuple(next(given) if there else None for there in node.attrs.ints("present", (1,) * len(node.args)))
+
+
 def zero_point(node: Node) -> Array | None:
     """The zero points; one of 0 where there are none, None where they are not constants."""
     return node.args[2].constant if len(node.args) > 2 else np.zeros((), np.int8)

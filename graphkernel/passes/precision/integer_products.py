@@ -14,7 +14,6 @@ are taken off the sums: that of the rows times the sums of the weights' columns,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from graphkernel.cluster.product_cost import WORD_BYTES, cost_of
 from graphkernel.cluster.stored_weights import known
 from graphkernel.ops import Tensor, apply
 from graphkernel.passes.base import Context, graph_pass
-from graphkernel.passes.named_fusion.written_quant import along, is_onnx
+from graphkernel.passes.named_fusion.written_quant import along, given_operands, is_onnx
 from graphkernel.passes.own_products import LEAST_WEIGHTS, is_barred
 from graphkernel.passes.precision.quantization import INT32, UINT8, cast, dynamically_quantized, quantized
 from kernelgen.tensor.dims import product
@@ -102,18 +101,11 @@ def _product(node: Node) -> IntegerProduct | None:
 
 
 def _of_integers(node: Node) -> IntegerProduct | None:
-    rows, numbers, zero, zeros = (*_operands(node), None, None)[:4]
+    rows, numbers, zero, zeros = (*given_operands(node), None, None)[:4]
     weights = None if numbers is None else _weights(numbers, zeros)
     if rows is None or weights is None or not _are_rows(rows) or (zero is not None and zero.type.size != 1):
         return None
     return IntegerProduct(rows, np.zeros((), np.int32) if zero is None else zero, weights)
-
-
-def _operands(node: Node) -> Iterator[Value | None]:
-    """The operands of an ONNX node, None for those that are left out."""
-    given = iter(node.args)
-    for there in node.attrs.ints("present", (1,) * len(node.args)):
-        yield next(given) if there else None
 
 
 def _of_dequantized(node: Node) -> IntegerProduct | None:

@@ -26,7 +26,8 @@ def cast(x: Any, to: str) -> Any:
 def quantized(x: Any, scale: Any, zero: Any, of: str) -> Any:
     """The nearest integer to each ``x / scale``, to even halfway, plus the zero point; saturated to the data type ``of``."""
     bounds = np.iinfo(np.dtype(of))
-    nearest = apply(ROUND, x / scale) + cast(zero, FLOAT)
+    nearest = apply(ROUND, x / scale)
+    nearest = nearest + cast(zero, FLOAT) if not isinstance(zero, np.ndarray) or zero.any() else nearest
     from_low = apply(MAXIMUM, nearest, np.float32(bounds.min))
     return cast(apply(MINIMUM, from_low, np.float32(bounds.max)), of)
 
@@ -36,12 +37,20 @@ def dequantized(x: Any, scale: Any, zero: Any) -> Any:
     return cast(cast(x, INT32) - cast(zero, INT32), FLOAT) * scale
 
 
-def dynamically_quantized(x: Any, rank: int) -> tuple[Any, Any, Any]:
-    """(x as uint8, scale, zero point) by the least and the greatest element of ``x`` and 0: ONNX's DynamicQuantizeLinear."""
+def dynamically_quantized(x: Any, rank: int, is_positive: bool = False) -> tuple[Any, Any, Any]:
+    """(x as uint8, scale, zero point) by the least and the greatest element of ``x`` and 0: ONNX's DynamicQuantizeLinear.
+
+    ``rank`` is that of ``x``. If it ``is_positive``, without numbers below 0, the least is 0, and so is the zero point, then an
+    array.
+    """
     axes, top = tuple(range(rank)), np.float32(np.iinfo(np.uint8).max)
-    low = apply(MINIMUM, apply(REDUCE_MIN, x, axis=axes), np.float32(0))
     high = apply(MAXIMUM, apply(REDUCE_MAX, x, axis=axes), np.float32(0))
-    scale = apply(SELECT, apply(EQUAL, low, high), np.float32(1), (high - low) / top)
-    nearest = apply(ROUND, apply(MAXIMUM, apply(MINIMUM, -(low / scale), top), np.float32(0)))
-    zero = cast(nearest, UINT8)
+    low = np.float32(0) if is_positive else apply(MINIMUM, apply(REDUCE_MIN, x, axis=axes), np.float32(0))
+    span = high if is_positive else high - low
+    scale = apply(SELECT, apply(EQUAL, span, np.float32(0)), np.float32(1), span / top)
+    if is_positive:
+        zero = np.zeros((), UINT8)
+    else:
+        nearest = apply(ROUND, apply(MAXIMUM, apply(MINIMUM, -(low / scale), top), np.float32(0)))
+        zero = cast(nearest, UINT8)
     return quantized(x, scale, zero, UINT8), scale, zero

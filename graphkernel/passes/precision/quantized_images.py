@@ -14,28 +14,28 @@ changes each time. So all that quantizes becomes arithmetic, and convolutions ar
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from graphkernel.cluster.convolution_cost import region_cost
 from graphkernel.cluster.fuse_nodes import with_unique_labels
-from graphkernel.cluster.product_cost import WORD_BYTES, Cycles
 from graphkernel.cluster.stored_weights import known
 from graphkernel.ops import Tensor, apply
 from graphkernel.passes.base import Context, graph_pass
-from graphkernel.passes.format.image_regions import image_regions
 from graphkernel.passes.named_fusion.written_quant import along, is_onnx, zero_point
 from graphkernel.passes.own_products import is_barred
+from graphkernel.passes.precision.byte_convolutions import (
+    BYTE_HALF,
+    BYTES,
+    Array,
+    bordered,
+    cost_of_images,
+    raised,
+    sums_of_bytes,
+)
 from graphkernel.passes.precision.quantization import FLOAT, INT32, UINT8, cast, dequantized, quantized
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.operators.padding import PAD_AKG
-from kernelgen.tensor.types import Attrs
-
-Array = np.ndarray[Any, np.dtype[Any]]
-BYTES = frozenset({"int8", "uint8"})
-BYTE_HALF = 128
 
 
 @graph_pass
@@ -45,13 +45,8 @@ def quantized_images(graph: Graph, context: Context) -> Graph:
     if first is None or is_barred(first, context.options):
         return graph
     made = with_unique_labels(graph.rebuild(_Rewriter().rewrite))
-    regions = image_regions(made)
-    left = {node for node in made.operators if node.op is CONV2D}.difference(
-        *(region.convolutions for region in regions)
-    )
-    costs = [region_cost(region.convolutions, region.borders) for region in regions]
-    total = Cycles(sum(cost.own for cost in costs), sum(cost.library for cost in costs))
-    is_own = total.is_own and not left and not any(is_onnx(node, "QuantizeLinear") for node in made.operators)
+    total, are_all = cost_of_images(made)
+    is_own = total.is_own and are_all and not any(is_onnx(node, "QuantizeLinear") for node in made.operators)
     reason = "own-convolution" if is_own else "not-own-convolution"
     context.log.add(quantized_images.name, reason, first.name, message=f"all that is quantized; {total}")
     return made if is_own else graph
@@ -99,7 +94,7 @@ class _Rewriter:
         """The bytes nearest to ``x`` by their ``scale`` and ``zero`` point, of a type ``of`` with or without a sign."""
         if of == UINT8:
             return quantized(x, scale, zero, of)
-        made = quantized(x, scale, _raised(zero), UINT8)
+        made = quantized(x, scale, raised(zero), UINT8)
         signed = cast(cast(made, INT32) - np.int32(BYTE_HALF), of)
         self.unsigned[signed.value] = made.value
         return signed
@@ -107,7 +102,7 @@ class _Rewriter:
     def scaled(self, numbers: Value, scale: Array, zero: Array) -> Scaled:
         """What bytes stand for, by those without a sign where there are such."""
         unsigned = self.unsigned.get(numbers)
-        return Scaled(numbers, scale, zero) if unsigned is None else Scaled(unsigned, scale, _raised(zero))
+        return Scaled(numbers, scale, zero) if unsigned is None else Scaled(unsigned, scale, raised(zero))
 
     def convolved(self, node: Node, weights: tuple[Array, Array], builder: Builder) -> Tensor:
         """A convolution on bytes where its windows have all channels, else on floats."""
@@ -119,29 +114,10 @@ class _Rewriter:
         bytes_, zero = Tensor(image.bytes, builder), int(image.zero)
         if bytes_.dtype.name == "int8":
             bytes_, zero = cast(cast(bytes_, INT32) + np.int32(BYTE_HALF), UINT8), zero + BYTE_HALF
-        total = _sums(bytes_, zero, numbers, node.attrs)
+        total = sums_of_bytes(*bordered(bytes_, node.attrs, zero), numbers)
         if zero:
             total = total - np.int32(zero) * numbers.sum((1, 2, 3), dtype=np.int32)[:, None, None]
         return cast(total, FLOAT) * (by_channels * image.scale)
-
-
-def _raised(zero: Array) -> Array:
-    """The zero point of the same bytes without a sign."""
-    return (zero.astype(np.int32) + BYTE_HALF).astype(np.uint8)
-
-
-def _sums(image: Tensor, zero: int, weights: Array, attrs: Attrs) -> Tensor:
-    """The sums of a convolution. Around an image stands its zero point, which is written out where it is not 0; channels
-    beside whole words are filled up, with weights of 0.
-    """
-    margins, beside = attrs.ints("pad", (0, 0, 0, 0)), -weights.shape[1] % WORD_BYTES
-    if not beside and not (zero and any(margins)):
-        return apply(CONV2D, image, weights, **attrs)
-    top, bottom, left, right = margins
-    head, tail = (0, 0, top, left), (0, beside, bottom, right)
-    padded = apply(PAD_AKG, image, head=head, tail=tail, pad_val=zero, own_kernel=True)
-    filled = np.pad(weights, ((0, 0), (0, beside), (0, 0), (0, 0)))
-    return apply(CONV2D, padded, filled, **attrs.with_(pad=(0, 0, 0, 0)))
 
 
 def _scales(node: Node) -> tuple[Array, Array] | None:

@@ -88,6 +88,14 @@ def test_sums_are_of_bytes_but_those_of_groups(form: str) -> None:
     assert kinds == ["float32" if form == "by channels" else "int32", "int32"]
 
 
+@pytest.mark.parametrize("zero", ZEROS)
+def test_bytes_without_a_sign_are_all_that_kernels_hand_on(zero: str) -> None:
+    given, _ = network(ZEROS[zero], *FORMS["padded"])
+    made = gk.optimize(import_onnx(given), opt_level=2, target="cpu")
+    read = [arg for kernel in made.operators for arg in kernel.args if arg.node in made.operators]
+    assert {value.type.dtype.name for value in read} == {"uint8"}
+
+
 def test_what_cannot_be_arithmetic_as_a_whole_stays() -> None:
     given, _ = network(ZEROS["int8"], *FORMS["padded"])
     last = next(node for node in given.graph.node if node.output[0] == "e_q")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelgen.errors import UnsupportedError
-from kernelgen.nest.nodes import Call, Load, Nest, Store
+from kernelgen.nest.nodes import Call, Literal, Load, Nest, Store
 from kernelgen.nest.scalars import SCALARS
 from kernelgen.targets.cpu import TARGET
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT32, Category, DType, dtype
@@ -60,6 +60,27 @@ ARITHMETIC = [
 def test_arithmetic(function: str, type_: DType) -> None:
     x, y = sample(type_, 77, 1), sample(type_, 77, 2)
     assert_same(run_map(lambda a, b: call(function, a, b), x, y), SCALARS[function].numpy(x, y))
+
+
+@pytest.mark.parametrize("type_", FLOATS, ids=str)
+@pytest.mark.parametrize("function", ["maximum", "minimum"])
+@pytest.mark.parametrize("bound", [0.25, -np.inf, np.nan])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_known_bounds_hand_on_what_is_no_number(function: str, type_: DType, bound: float, is_first: bool) -> None:
+    x = sample(type_, 77)
+    x[::5] = np.nan
+    known = Literal(bound, type_)
+    got = run_map(lambda a: call(function, known, a) if is_first else call(function, a, known), x)
+    with np.errstate(invalid="ignore"):
+        expected = SCALARS[function].numpy(x, np.asarray(bound, type_.numpy))
+    assert_same(got, expected)
+
+
+def test_a_known_bound_is_one_comparison() -> None:
+    nest = map_nest(lambda a: call("maximum", a, Literal(0.25, FLOAT32)), 64, FLOAT32)
+    text = TARGET.emit(nest)
+    assert "fcmp ogt" in text
+    assert "fcmp uno" not in text
 
 
 @pytest.mark.parametrize("type_", REAL, ids=str)

@@ -1,0 +1,68 @@
+"""Convolutions on bytes that are kernels of ours: their sums, what lies around an image, and whether they pay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphkernel.cluster.convolution_cost import region_cost
+from graphkernel.cluster.product_cost import WORD_BYTES, Cycles
+from graphkernel.ops import Tensor, apply
+from graphkernel.passes.format.image_regions import image_regions
+from kernelgen.tensor.graph import Graph
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.operators.padding import PAD_AKG
+from kernelgen.tensor.types import Attrs
+
+Array = np.ndarray[Any, np.dtype[Any]]
+BYTES = frozenset({"int8", "uint8"})
+BYTE_HALF = 128
+
+
+def raised(zero: Array) -> Array:
+    """The zero point of bytes of int8 that are taken as bytes of uint8, 128 more each."""
+    return (zero.astype(np.int32) + BYTE_HALF).astype(np.uint8)
+
+
+def sums_of_bytes(image: Tensor, attrs: Attrs, weights: Array) -> Tensor:
+    """The sums, int32, of the convolution of an ``image`` of uint8, with ``attrs``, both as :func:`bordered` made them, with
+    ``weights`` of int8."""
+    beside = -weights.shape[1] % WORD_BYTES
+    return apply(CONV2D, image, np.pad(weights, ((0, 0), (0, beside), (0, 0), (0, 0))) if beside else weights, **attrs)
+
+
+def bordered(image: Tensor, attrs: Attrs, zero: int) -> tuple[Tensor, Attrs]:
+    """An ``image`` with its ``zero`` point written out around it, where that is not 0, and in channels up to whole words; and
+    what is left of the ``attrs`` of its convolution."""
+    if zero and has_margins(attrs):
+        return padded(image, attrs, zero)
+    return (padded(image, attrs.with_(pad=(0, 0, 0, 0)), 0)[0] if _beside(image) else image), attrs
+
+
+def has_margins(attrs: Attrs) -> bool:
+    """Whether windows see what is around an image."""
+    return any(attrs.ints("pad", (0, 0, 0, 0)))
+
+
+def padded(image: Tensor, attrs: Attrs, value: float) -> tuple[Tensor, Attrs]:
+    """An ``image`` with a ``value`` in the margins that ``attrs`` say, and in channels up to whole words; and what is left of
+    the ``attrs``."""
+    top, bottom, left, right = attrs.ints("pad", (0, 0, 0, 0))
+    head, tail = (0, 0, top, left), (0, _beside(image), bottom, right)
+    return apply(PAD_AKG, image, head=head, tail=tail, pad_val=value, own_kernel=True), attrs.with_(pad=(0, 0, 0, 0))
+
+
+def _beside(image: Tensor) -> int:
+    """The channels up to whole words."""
+    channels = image.shape[1]
+    return -channels % WORD_BYTES if isinstance(channels, int) else 0
+
+
+def cost_of_images(graph: Graph) -> tuple[Cycles, bool]:
+    """What the convolutions of a graph cost by kernels of ours and by a library, and whether each may be a kernel."""
+    regions = image_regions(graph)
+    costs = [region_cost(region.convolutions, region.borders) for region in regions]
+    held = {node for region in regions for node in region.convolutions}
+    total = Cycles(sum(cost.own for cost in costs), sum(cost.library for cost in costs))
+    return total, all(node in held for node in graph.operators if node.op is CONV2D)

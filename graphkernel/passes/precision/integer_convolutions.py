@@ -1,0 +1,221 @@
+"""The pass integer_convolutions: convolutions of images quantized at run time are kernels of ours, with what quantizes them.
+
+Before and after::
+
+    q, s, z = DynamicQuantizeLinear(x)        ==>    q, s, z = ..ReduceMax(x)..Round(RealDiv(x, s))..    as arithmetic
+    y = ConvInteger(q, w, z)                         y = Sub(Conv2D(q, w), Mul(z, [sums of windows]))    sums of int32
+    y = ConvInteger(q, w, z, pads)                   y = ...Conv2D(Round(RealDiv(Pad(x), s)) + z, w)...
+
+What is around an image is its zero point, the byte of 0: so the image is padded with zeros before it is quantized. Nothing is
+taken off where ``x`` is known not to be negative, since then ``z`` is 0. Convolutions of groups are on floats, which are as
+exact where their sums stay below ``2^24``. All convolutions that fit become kernels, or none does, as
+:mod:`graphkernel.cluster.convolution_cost` says of the regions that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from graphkernel.cluster.fuse_nodes import with_unique_labels
+from graphkernel.cluster.stored_weights import known
+from graphkernel.ops import Tensor, apply
+from graphkernel.ops.library.host import attributes_from_json
+from graphkernel.passes.base import Context, graph_pass
+from graphkernel.passes.named_fusion.written_quant import given_operands, is_onnx
+from graphkernel.passes.own_products import is_barred
+from graphkernel.passes.precision.byte_convolutions import (
+    BYTE_HALF,
+    Array,
+    bordered,
+    cost_of_images,
+    has_margins,
+    padded,
+    sums_of_bytes,
+)
+from graphkernel.passes.precision.quantization import (
+    FLOAT,
+    INT32,
+    UINT8,
+    cast,
+    dynamically_quantized,
+    quantized,
+)
+from graphkernel.patterns.ranges import NON_NEGATIVE, Ranges
+from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operators.nn import CONV2D
+from kernelgen.tensor.types import Attrs
+
+QUANTIZER, NOTSET = "DynamicQuantizeLinear", b"NOTSET"
+IMAGE = 4
+EXACT_TERMS = (1 << 24) // 255**2
+"""Products of two differences of bytes whose sum floats hold exactly."""
+
+
+class Weights(NamedTuple):
+    """Integers ``[channels, channels of a group, rows, columns]`` of int8, and a zero point, or one for each channel."""
+
+    numbers: Array
+    zeros: Array
+
+    @property
+    def sums(self) -> Array:
+        """What the zero point of an image is multiplied with: the sums of the windows, zero points taken off."""
+        return self.numbers.sum((1, 2, 3), dtype=np.int32) - np.int32(self.numbers[0].size) * self.zeros
+
+
+class Convolution(NamedTuple):
+    """Weights, and the attributes of Conv2D."""
+
+    weights: Weights
+    attrs: Attrs
+
+
+class Quantized(NamedTuple):
+    """What bytes were made of, with the scale and the zero point, which may be known."""
+
+    x: Value
+    scale: Value
+    zero: Value | Array
+
+
+@graph_pass
+def integer_convolutions(graph: Graph, context: Context) -> Graph:
+    """ConvInteger with constant weights, and DynamicQuantizeLinear before it, as arithmetic and sums of bytes, by a cost."""
+    found = {node: each for node in graph.operators if (each := _convolution(node)) is not None}
+    first = next(iter(found), None)
+    if first is None or is_barred(first, context.options):
+        return graph
+    rewriter = _Rewriter(found, frozenset(node.args[0].node for node in found))
+    made = with_unique_labels(graph.rebuild(rewriter.rewrite))
+    cost, are_all = cost_of_images(made)
+    is_own = cost.is_own and are_all
+    reason, message = (
+        "own-convolution" if is_own else "not-own-convolution",
+        f"{len(found)} convolutions of bytes; {cost}",
+    )
+    context.log.add(integer_convolutions.name, reason, first.name, message=message)
+    return made if is_own else graph
+
+
+def _convolution(node: Node) -> Convolution | None:
+    """The convolution of bytes with constant weights that a node is; None for others, and where its borders are not known."""
+    if not is_onnx(node, "ConvInteger") or node.out.type.rank != IMAGE or node.args[0].type.dtype.name != UINT8:
+        return None
+    image, numbers, zero, zeros = operands(node)
+    attrs, weights = _attributes(node), None if numbers is None else _weights(numbers, zeros)
+    if image is None or weights is None or attrs is None or (zero is not None and zero.type.size != 1):
+        return None
+    if attrs.int("group", 1) > 1:
+        return Convolution(weights, attrs) if weights.numbers[0].size <= EXACT_TERMS else None
+    are_borders_known = zero is None or zero.is_known or is_onnx(image.node, QUANTIZER)
+    return Convolution(weights, attrs) if are_borders_known or not has_margins(attrs) else None
+
+
+def operands(node: Node) -> tuple[Value | None, ...]:
+    """Image, weights and their zero points."""
+    return (*given_operands(node), None, None)[:4]
+
+
+def _attributes(node: Node) -> Attrs | None:
+    """Those of Conv2D; None where padding follows from the sizes."""
+    from onnx import helper
+
+    given = {each.name: helper.get_attribute_value(each) for each in attributes_from_json(node.attrs.str("attributes"))}
+    if given.get("auto_pad", NOTSET) != NOTSET:
+        return None
+    top, left, bottom, right = given.get("pads", (0, 0, 0, 0))
+    return Attrs.of(
+        stride=tuple(given.get("strides", (1, 1))), dilation=tuple(given.get("dilations", (1, 1))),
+        pad=(top, bottom, left, right), group=given.get("group", 1),
+    )  # fmt: skip
+
+
+def _weights(numbers: Value, zeros: Value | None) -> Weights | None:
+    """Constant weights as int8: those without a sign less 128; None where they or their zero points are computed."""
+    given, offsets = known(numbers), np.zeros(1, np.int32) if zeros is None else known(zeros)
+    if given is None or offsets is None or offsets.size not in (1, len(given)):
+        return None
+    middle = BYTE_HALF if given.dtype == np.uint8 else 0
+    signed = (given.astype(np.int16) - middle).astype(np.int8)
+    return Weights(signed, offsets.reshape(-1).astype(np.int32) - np.int32(middle))
+
+
+@dataclass
+class _Rewriter:
+    """Makes arithmetic of the convolutions that were found, and of what quantizes their images.
+
+    ``quantized`` tells of bytes what they were made of.
+    """
+
+    found: Mapping[Node, Convolution]
+    quantizers: frozenset[Node]
+    quantized: dict[Value, Quantized] = field(default_factory=dict[Value, Quantized])
+    ranges: Ranges = field(default_factory=Ranges)
+
+    def rewrite(self, node: Node, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The values that replace the results of a node."""
+        kept, builder = keep(node, args), Builder(origin=node.name)
+        if node in self.quantizers and is_onnx(node, QUANTIZER):
+            return self.quantizer(Tensor(args[0], builder))
+        if node not in self.found:
+            return kept.outs
+        image, _, zero, _ = operands(kept)
+        assert image is not None, "it was asked before"
+        return (self.convolved(Tensor(image, builder), zero, self.found[node]).value,)
+
+    def quantizer(self, x: Tensor) -> tuple[Value, ...]:
+        """Bytes, scale and zero point."""
+        is_positive = self.ranges.of(x.value) in NON_NEGATIVE
+        bytes_, scale, zero = dynamically_quantized(x, len(x.shape), is_positive)
+        offset = zero.value if isinstance(zero, Tensor) else zero
+        self.quantized[bytes_.value] = Quantized(x.value, scale.value, offset)
+        return bytes_.value, scale.value, offset if isinstance(offset, Value) else x.builder.constant(offset)
+
+    def convolved(self, image: Tensor, zero: Value | None, found: Convolution) -> Tensor:
+        """The sums, zero points taken off; ``zero`` is that of the ``image``, 0 if there is none."""
+        weights, attrs = found
+        offset = self.offset(image, zero)
+        if attrs.int("group", 1) > 1:
+            return _by_groups(image, offset, found)
+        image, attrs = self.bordered(image, attrs, offset)
+        total = sums_of_bytes(image, attrs, weights.numbers)
+        if isinstance(offset, Tensor) or offset.any():
+            total = total - cast(offset, INT32) * _by_channels(weights.sums)
+        if weights.zeros.any():
+            seen = sums_of_bytes(image, attrs, np.ones_like(weights.numbers[:1]))
+            total = total - seen * _by_channels(weights.zeros)
+        return total
+
+    def offset(self, image: Tensor, zero: Value | None) -> Tensor | Array:
+        """The zero point of an ``image``, given as ``zero``; an array where it is known."""
+        if image.value in self.quantized:
+            given = self.quantized[image.value].zero
+        else:
+            number = np.zeros((), np.uint8) if zero is None else known(zero)
+            given = zero if number is None else number
+        return Tensor(given, image.builder) if isinstance(given, Value) else np.asarray(given).reshape(())
+
+    def bordered(self, image: Tensor, attrs: Attrs, offset: Tensor | Array) -> tuple[Tensor, Attrs]:
+        """An ``image`` with its zero point around it, and what is left of the ``attrs``: one with an ``offset`` that is not
+        known is quantized behind its padding."""
+        if not isinstance(offset, Tensor) or not has_margins(attrs):
+            return bordered(image, attrs, 0 if isinstance(offset, Tensor) else int(offset))
+        of = self.quantized[image.value]
+        wide, left = padded(Tensor(of.x, image.builder), attrs, 0.0)
+        return quantized(wide, Tensor(of.scale, image.builder), offset, UINT8), left
+
+
+def _by_groups(image: Tensor, offset: Tensor | Array, found: Convolution) -> Tensor:
+    """By floats: around an image is 0, since its zero point is taken off before."""
+    weights, attrs = found
+    numbers = weights.numbers.astype(np.int32) - weights.zeros[:, None, None, None]
+    floats = cast(cast(image, INT32) - cast(offset, INT32), FLOAT)
+    return cast(apply(CONV2D, floats, numbers.astype(np.float32), **attrs), INT32)
+
+
+def _by_channels(numbers: Array) -> Array:
+    return numbers[:, None, None]
