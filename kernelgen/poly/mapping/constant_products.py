@@ -31,7 +31,7 @@ from kernelgen.nest.marks import VECTOR
 from kernelgen.nest.nodes import Var
 from kernelgen.plan import CpuPlan, LoopPlan, PiecePlan, VectorUnit, WholeTiles
 from kernelgen.poly.mapping.axis import Band, element_stride
-from kernelgen.poly.mapping.matrix_products import MATRIX_BLOCK, matrix_pieces, matrix_rows, takes_matrices
+from kernelgen.poly.mapping.matrix_products import MATRIX_BLOCK, matrix_pieces, rows_of_block, takes_matrices
 from kernelgen.poly.mapping.register_blocks import few_rows
 from kernelgen.poly.mapping.windows import window_members
 from kernelgen.poly.model.product_recognition import moves
@@ -179,7 +179,7 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
         return None
     dealt = [share for share in _equal_shares(rows, limits.threads) if _fits(share, columns, limits.unit)]
     if takes_matrices(band, sides.row, sides.column, limits):
-        dealt = [share for share in dealt if share % matrix_rows(share) == 0]
+        dealt = [share for share in dealt if share % rows_of_block(share) == 0]
     least = LEAST_SHARE if _weight_bytes(band, columns) <= MOST_WEIGHT_BYTES else LEAST_PASS
     share = min(dealt, key=lambda share: (_row_time(share, columns, limits.unit, least), -share), default=rows)
     return share if share < rows else None
@@ -275,7 +275,7 @@ def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     """The block of a product's band: one that a thread's share of rows is made of, where they are dealt, or a block of rows."""
     rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
     if takes_matrices(band, sides.row, sides.column, limits):
-        return matrix_rows(share_of(band, sides, limits) or rows), MATRIX_BLOCK
+        return rows_of_block(share_of(band, sides, limits) or rows), MATRIX_BLOCK
     around = image_rows(band, sides, band.scop.constants)
     threads = limits.threads if _deals_panels(band, sides, around) else 1
     if around:
