@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import exp, log
-from typing import Any
+from typing import Any, NamedTuple
 
 from docs.markdown import RUNS, page, table
 from docs.measured import read
@@ -48,13 +48,35 @@ LEAST_SHARE = 0.02
 Race = Mapping[str, Any]
 
 
+class Kind(NamedTuple):
+    """Networks of one kind whose races are committed; those with a ``text`` were measured step by step, too."""
+
+    file: str
+    title: str
+    numbers: str = "float32"
+    text: str = ""
+
+
+HERE = (
+    Kind("whole_networks.json", "Transformers", text=TRANSFORMERS),
+    Kind("image_networks.json", "Networks of images", text=IMAGES),
+    Kind("sound_networks.json", "Networks along one axis", text=SOUNDS),
+    Kind("quantized_networks.json", "Quantized networks", "int8", QUANTIZED),
+)
+ELSEWHERE = (
+    Kind("whole_networks_xeon.json", "Transformers on a Xeon"),
+    Kind("image_networks_xeon.json", "Networks of images on a Xeon"),
+)
+"""On a processor of another maker."""
+
+
 def networks_in_short() -> str:
     """The committed runs in a sentence a kind: how the best other runtime compares, on one thread and on two."""
-    here = (_in_short(record, title, numbers) for record, title, numbers, _ in _records())
-    return "".join((*here, *(_in_a_line(record, title) for record, title in _elsewhere())))
+    here = (_in_short(record, kind) for kind, record in _records(HERE))
+    return "".join((*here, *(_in_a_line(record, kind) for kind, record in _records(ELSEWHERE))))
 
 
-def _in_short(record: Mapping[str, Any], title: str, numbers: str) -> str:
+def _in_short(record: Mapping[str, Any], kind: Kind) -> str:
     found = record["networks"]
     ways: list[str] = []
     torch: list[str] = []
@@ -64,17 +86,17 @@ def _in_short(record: Mapping[str, Any], title: str, numbers: str) -> str:
         torch += [f"{_mean(raced):.2f} on {said}, in the mean of {len(raced)}"] if raced else []
     beside = f";\ntorch.compile takes {'; '.join(torch)}" if torch else ""
     return (
-        f"{len(found)} {title.lower()} in {numbers} at their usual sizes ({record['date']}): the better of onnxruntime and "
-        "OpenVINO takes\n"
+        f"{len(found)} {kind.title.lower()} in {kind.numbers} at their usual sizes ({record['date']}): "
+        "the better of onnxruntime and OpenVINO takes\n"
         f"{', '.join(ways)}{beside}. [Each of them](docs/network_races.md).\n"
     )
 
 
-def _in_a_line(record: Mapping[str, Any], title: str) -> str:
+def _in_a_line(record: Mapping[str, Any], kind: Kind) -> str:
     """The means on another machine, and the least."""
     (one, torch_one), (two, torch_two) = (_ratios(record["networks"], threads) for threads in ("1", "2"))
     return (
-        f"{title} ({record['date']}): {_mean(one):.2f} times on one thread, {_mean(two):.2f} on two, "
+        f"{kind.title} ({record['date']}): {_mean(one):.2f} times on one thread, {_mean(two):.2f} on two, "
         f"none below {min(one):.2f} and {min(two):.2f}; torch.compile {_mean(torch_one):.2f} and {_mean(torch_two):.2f}.\n"
     )
 
@@ -88,45 +110,28 @@ def _ratios(found: Mapping[str, Any], threads: str) -> tuple[list[float], list[f
 
 def network_races() -> Mapping[str, str]:
     """The page and its picture of the committed runs, if there are any."""
-    records = list(_records())
+    records = list(_records(HERE))
     if not records:
         return {}
-    parts = [part for record, title, _, text in records for part in _kind(record, title, text)]
-    found = {name: each for record, *_ in records for name, each in _measured(record).items()}
-    parts += [part for record, title in _elsewhere() for part in _races(record, title)]
+    parts = [part for kind, record in records for part in _all_of(record, kind)]
+    found = {name: each for _, record in records for name, each in _measured(record).items()}
+    parts += [part for kind, record in _records(ELSEWHERE) for part in _races(record, kind)]
     parts += _mindspore()
     text = page("Networks beside other runtimes", INTRODUCTION, HONEST, STARTS, STEPS, PICTURE, *parts, note=RUNS)
     return {"docs/network_races.md": text, "docs/network_roofline.svg": _picture(found)}
 
 
-def _records() -> Iterator[tuple[Mapping[str, Any], str, str, str]]:
-    """What was committed of each kind of networks: the run, its title, the numbers, and what the page says of the kind."""
-    kinds = (
-        ("whole_networks.json", "Transformers", "float32", TRANSFORMERS),
-        ("image_networks.json", "Networks of images", "float32", IMAGES),
-        ("sound_networks.json", "Networks along one axis", "float32", SOUNDS),
-        ("quantized_networks.json", "Quantized networks", "int8", QUANTIZED),
-    )
-    for file, title, numbers, text in kinds:
-        if (record := read(file)) is not None:
-            yield record, title, numbers, text
+def _records(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, Mapping[str, Any]]]:
+    """The run of each kind of which one is committed."""
+    for kind in kinds:
+        if (record := read(kind.file)) is not None:
+            yield kind, record
 
 
-def _elsewhere() -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Races on a processor of another maker: the run and its title."""
-    kinds = (
-        ("whole_networks_xeon.json", "Transformers on a Xeon"),
-        ("image_networks_xeon.json", "Networks of images on a Xeon"),
-    )
-    for file, title in kinds:
-        if (record := read(file)) is not None:
-            yield record, title
-
-
-def _kind(record: Mapping[str, Any], title: str, text: str) -> Iterator[str]:
+def _all_of(record: Mapping[str, Any], kind: Kind) -> Iterator[str]:
     """The parts of the page about networks of one kind."""
     found = _measured(record)
-    yield from _races(record, title, text)
+    yield from _races(record, kind)
     yield from ("### Starts and memory", _starts(found), "### Where the time goes")
     yield from (f"#### {name}\n\n{_steps(each)}" for name, each in found.items())
 
@@ -136,10 +141,10 @@ def _measured(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: each for name, each in record["networks"].items() if "steps" in each}
 
 
-def _races(record: Mapping[str, Any], title: str, *text: str) -> Iterator[str]:
+def _races(record: Mapping[str, Any], kind: Kind) -> Iterator[str]:
     """The races of one kind on one machine."""
     found, machine = record["networks"], record["machine"]
-    yield from (f"## {title}", *text)
+    yield from (f"## {kind.title}", kind.text) if kind.text else (f"## {kind.title}",)
     yield f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {record['date']}."
     yield from ("### One thread", _times(found, "1"), "### Two threads", _times(found, "2"))
 

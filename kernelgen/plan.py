@@ -219,6 +219,21 @@ class ThreadChoice:
 
 
 @dataclass(frozen=True)
+class MatrixChoice:
+    """A loop over rows that may run together: whether registers of matrices take its sums."""
+
+    registers: bool
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{'registers of matrices' if self.registers else 'row by row'}  ({self.why})"
+
+
+Choice = VectorChoice | TileChoice | ThreadChoice | MatrixChoice
+"""How one loop is printed."""
+
+
+@dataclass(frozen=True)
 class CodePlan:
     """How a target prints the marked loops of a nest, by kind, each in the order of the text.
 
@@ -228,16 +243,17 @@ class CodePlan:
     vectors: tuple[VectorChoice, ...] = ()
     tiles: tuple[TileChoice, ...] = ()
     parallels: tuple[ThreadChoice, ...] = ()
+    matrices: tuple[MatrixChoice, ...] = ()
     streamed: str | None = None
 
     def __str__(self) -> str:
         lines = [f"{kind} {k}: {choice}" for kind, k, choice in self.choices()]
         return "\n".join([*lines, f"past the caches: {self.streamed or 'nothing'}"])
 
-    def choices(self) -> list[tuple[str, int, VectorChoice | TileChoice | ThreadChoice]]:
+    def choices(self) -> list[tuple[str, int, Choice]]:
         """All of them with the kind of loop and its number."""
-        kinds = (("vector", self.vectors), ("interleave", self.tiles), ("parallel", self.parallels))
-        return [(kind, k, choice) for kind, choices in kinds for k, choice in enumerate(choices)]
+        kinds = {"vector": self.vectors, "interleave": self.tiles, "parallel": self.parallels, "rows": self.matrices}
+        return [(kind, k, choice) for kind, choices in kinds.items() for k, choice in enumerate(choices)]
 
 
 @dataclass(frozen=True)

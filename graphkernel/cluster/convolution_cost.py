@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import prod
+from math import inf, prod
 
 from graphkernel.cluster.product_cost import (
     BYTES_PER_CYCLE,
@@ -185,24 +185,42 @@ def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycle
     own, library = 0.0, CALL
     for node in convolutions:
         kind = windows_of(node)
-        own += min(_own_ways(node, kind))
+        own += own_ways(node, kind).least
         library += _cycles(node) * _inside(node) / _library_share(node, kind)
     return Cycles(
         own + sum(2 * FLOAT_BYTES * _elements(value.type.shape) / BYTES_PER_CYCLE for value in borders), library
     )
 
 
-def is_by_taps(node: Node) -> bool:
-    """Whether a convolution in NCHW takes least as a sum of products, each of one tap and the pixels that it sees."""
-    kind = windows_of(node)
-    return _has_taps(node, kind) and _by_taps(node) == min(_own_ways(node, kind))
+@dataclass(frozen=True)
+class OwnWays:
+    """Cycles of a convolution in NCHW, or of a gradient of one, in kernels of ours; infinite in a way that it cannot go.
+
+    It is one sum over windows, or products of tiles, or a sum of products, each of one tap and the pixels that it sees.
+    """
+
+    windows: float
+    tiles: float = inf
+    taps: float = inf
+
+    @property
+    def least(self) -> float:
+        """Those of the fastest way."""
+        return min(self.windows, self.tiles, self.taps)
+
+    @property
+    def by_taps(self) -> bool:
+        """Whether products of taps are that way."""
+        return self.taps < inf and self.taps == self.least
 
 
-def _own_ways(node: Node, kind: Windows) -> list[float]:
-    """The cycles of each way in which kernels of ours compute a ``node`` of this ``kind``."""
-    ways = [_cycles(node) * _of_phases(node) / _own_share(node, kind) + _read_again(node, kind)]
-    ways += [_by_tiles(node)] if _has_tiles(node) else []
-    return ways + ([_by_taps(node)] if _has_taps(node, kind) else [])
+def own_ways(node: Node, kind: Windows) -> OwnWays:
+    """All ways of a ``node`` whose windows are of this ``kind``."""
+    return OwnWays(
+        _cycles(node) * _of_phases(node) / _own_share(node, kind) + _read_again(node, kind),
+        _by_tiles(node) if _has_tiles(node) else inf,
+        _by_taps(node) if _has_taps(node, kind) else inf,
+    )
 
 
 def _has_taps(node: Node, kind: Windows) -> bool:

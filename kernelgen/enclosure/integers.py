@@ -45,10 +45,18 @@ def summed_integers(add_up: Callable[[Array], Array], x: Interval, kind: DType) 
     return as_integers(Interval(np.where(known, low, np.nan), np.where(known, high, np.nan)), kind)
 
 
-def folded_integers(found: Array, doubtful: Array, kind: DType) -> Interval:
-    """Integers ``found`` in the data type ``kind`` of exact ones; any number where some were ``doubtful``."""
-    exact = Interval.exact(found)
-    return _any_number(exact, doubtful, kind) if doubtful.any() else exact
+def folded_integers(fold: Callable[..., Array], terms: Sequence[Interval], kind: DType) -> Interval:
+    """What ``fold`` makes of integers ``terms`` in the data type ``kind``: any number where one takes part that is not exact.
+
+    ``fold`` itself tells where: it makes another number of a power of two than of 1, as sums, products and quotients of
+    positive numbers do. Each operand has a power of its own, lest a quotient hides them, in float64, lest a sum wraps around.
+    """
+    exact = Interval.exact(fold(*(x.low for x in terms)))
+    if all(x.is_exact for x in terms):
+        return exact
+    usual = fold(*(np.ones(x.low.shape) for x in terms))
+    told = fold(*(np.where(x.points, 1.0, 2.0**place) for place, x in enumerate(terms, 1)))
+    return _any_number(exact, told != usual, kind)
 
 
 def _any_number(value: Interval, where: Array, kind: DType) -> Interval:

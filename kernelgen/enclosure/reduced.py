@@ -30,16 +30,17 @@ def reduction(operands: Sequence[Interval], node: Application) -> Interval:
         return _by_parts(reduction, operands, node)
     if node.op in frozenset({basic.REDUCE_SUM, basic.REDUCE_PROD}) and kind.is_float:
         return _arithmetic(x, node)
+    fold = _fold(operands, node, 0)
     if node.op is basic.REDUCE_SUM:
-        return summed_integers(lambda bound: _folded(bound, node), x, kind)
+        return summed_integers(fold, x, kind)
     if node.op is basic.REDUCE_PROD:
-        return folded_integers(_folded(x.low, node), _some(~x.points, node), kind)
-    found = x.map(lambda bound: _folded(bound, node))
+        return folded_integers(fold, operands, kind)
+    found = x.map(fold)
     return found if x.is_exact or x.low.dtype.kind != "f" else forgotten(found, _some(x.unknown, node))
 
 
 def _arithmetic(x: Interval, node: Application) -> Interval:
-    kind, axes = node.out.dtype, _axes(node)
+    kind, axes = node.out.dtype, reduced_axes(node)
     terms = prod(x.low.shape[axis] for axis in axes)
     keep = node.attrs.bool("keep_dims", False)
     if node.op is not basic.REDUCE_SUM:
@@ -47,18 +48,21 @@ def _arithmetic(x: Interval, node: Application) -> Interval:
     return summed(x, lambda value: np.asarray(value.sum(axes, keepdims=keep)), kind, terms)
 
 
-def _folded(bound: Array, node: Application) -> Array:
-    """Without arithmetic: the meaning itself, in the data type of the bounds."""
-    kept = giving(node, FLOAT64) if bound.dtype == np.float64 else node
-    return np.asarray(MEANINGS[node.op]([bound], kept))
+def _fold(operands: Sequence[Interval], node: Application, *places: int) -> Callable[..., Array]:
+    """The meaning of ``node`` as a function of its operands at ``places``, in the data type of what is given."""
+
+    def fold(*terms: Array) -> Array:
+        given = [operand.low for operand in operands]
+        for place, term in zip(places, terms, strict=True):
+            given[place] = term
+        kept = giving(node, FLOAT64) if terms[0].dtype == np.float64 else node
+        return np.asarray(MEANINGS[node.op](given, kept))
+
+    return fold
 
 
 def _some(where: Array, node: Application) -> Array:
-    return np.asarray(np.logical_or.reduce(where, _axes(node), keepdims=node.attrs.bool("keep_dims", False)))
-
-
-def _axes(node: Application) -> tuple[int, ...]:
-    return reduced_axes(node)
+    return np.asarray(np.logical_or.reduce(where, reduced_axes(node), keepdims=node.attrs.bool("keep_dims", False)))
 
 
 def scan(operands: Sequence[Interval], node: Application) -> Interval:
@@ -66,15 +70,11 @@ def scan(operands: Sequence[Interval], node: Application) -> Interval:
     (x,), kind = operands, node.out.dtype
     if kind.category is Category.COMPLEX:
         return _by_parts(scan, operands, node)
-    if not kind.is_float and node.op is basic.CUM_SUM:
-        return summed_integers(lambda bound: _folded(bound, node), x, kind)
+    fold = _fold(operands, node, 0)
     if not kind.is_float:
-        doubtful = np.isnan(_folded(np.where(x.points, 1.0, np.nan), node))
-        return folded_integers(_folded(x.low, node), doubtful, kind)
+        return summed_integers(fold, x, kind) if node.op is basic.CUM_SUM else folded_integers(fold, operands, kind)
     terms = x.low.shape[normal_axis(node.attrs.ints("axis", (0,))[0], x.low.ndim)] if x.low.ndim else 1
-    wide = giving(node, FLOAT64)
-    fold = product_of if node.op is basic.CUM_PROD else summed
-    return fold(x, lambda value: np.asarray(MEANINGS[node.op]([value], wide)), kind, terms)
+    return (product_of if node.op is basic.CUM_PROD else summed)(x, fold, kind, terms)
 
 
 def position(operands: Sequence[Interval], node: Application) -> Interval:
@@ -94,31 +94,17 @@ def matrix_product(operands: Sequence[Interval], node: Application) -> Interval:
     sparse = node.op in frozenset({basic.CSR_MV, basic.CSR_MM})
     places = (2, 3) if sparse else (0, 1)
     x, y = (operands[place] for place in places)
-    plain = node if sparse else Applied(node.op, node.args[:2], node.outs, node.attrs)
     kind = node.out.dtype
-
-    def product(left: Array, right: Array) -> Array:
-        given = [*(o.low for o in operands[:2]), left, right] if sparse else [left, right]
-        return np.asarray(MEANINGS[node.op](given, plain))
-
     if not (kind.is_float or kind.category is Category.COMPLEX):
-        found = np.asarray(MEANINGS[node.op]([o.low for o in operands], node))
-        if all(o.is_exact for o in operands):
-            return Interval.exact(found)
-        ones = [np.ones(each.low.shape, np.int64) for each in (x, y)]
-        doubts = product(_doubts(x), ones[1]) + product(ones[0], _doubts(y))
-        added = () if sparse else operands[2:]
-        return folded_integers(found, sum(map(_doubts, added), doubts) > 0, kind)
+        terms = places if sparse else range(len(operands))
+        return folded_integers(_fold(operands, node, *terms), [operands[place] for place in terms], kind)
+    plain = node if sparse else Applied(node.op, node.args[:2], node.outs, node.attrs)
+    product = _fold(operands if sparse else operands[:2], plain, *places)
     terms = np.maximum(product(np.ones(x.low.shape), np.ones(y.low.shape)), 1.0)
     if kind.category is Category.COMPLEX:
         return _complex_product(operands, places, lambda a, b, half: multiplied(a, b, product, half, terms), node)
     found = multiplied(x, y, product, kind, terms)
     return found if sparse or len(operands) == 2 else add(found, operands[2], kind)
-
-
-def _doubts(value: Interval) -> Array:
-    """1 for each element that is not exact."""
-    return (~value.points).astype(np.int64)
 
 
 def gathered_sum(operands: Sequence[Interval], node: Application) -> Interval:
@@ -129,23 +115,21 @@ def gathered_sum(operands: Sequence[Interval], node: Application) -> Interval:
     places = by_operator(
         {basic.UNSORTED_SEGMENT_SUM: (0,), basic.TENSOR_SCATTER_ADD: (0, 2), basic.CSR_REDUCE_SUM: (2,)}
     )[node.op]
-    flat = np.concatenate([operands[place].low.ravel() for place in places])
-    high = np.concatenate([operands[place].high.ravel() for place in places])
-    exact = all(operands[place].is_exact for place in places)
-
-    def add_up(terms: Array) -> Array:
-        given, start = [o.low for o in operands], 0
-        for place in places:
-            size = operands[place].low.size
-            given[place] = terms[start : start + size].reshape(operands[place].low.shape)
-            start += size
-        return np.asarray(MEANINGS[node.op](given, node if terms.dtype != np.float64 else giving(node, FLOAT64)))
-
+    fold, terms = _fold(operands, node, *places), [operands[place] for place in places]
     if not kind.is_float:
-        doubts = np.concatenate([_doubts(operands[place]).ravel() for place in places])
-        return folded_integers(add_up(flat), add_up(doubts.astype(np.float64)) > 0, kind)
-    terms = np.maximum(add_up(np.ones_like(flat)), 1.0)
-    return summed(Interval.exact(flat) if exact else Interval(flat, high), add_up, kind, terms)
+        return folded_integers(fold, terms, kind)
+    flat, high = (
+        np.concatenate([end.ravel() for end in ends]) for ends in ([x.low for x in terms], [x.high for x in terms])
+    )
+    cuts = np.cumsum([x.low.size for x in terms])[:-1]
+
+    def add_up(values: Array) -> Array:
+        parts = np.split(values, cuts)
+        return fold(*(part.reshape(x.low.shape) for part, x in zip(parts, terms, strict=True)))
+
+    counts = np.maximum(add_up(np.ones_like(flat)), 1.0)
+    exact = all(x.is_exact for x in terms)
+    return summed(Interval.exact(flat) if exact else Interval(flat, high), add_up, kind, counts)
 
 
 def sparse_elementwise(operands: Sequence[Interval], node: Application) -> Interval:
@@ -154,8 +138,7 @@ def sparse_elementwise(operands: Sequence[Interval], node: Application) -> Inter
     met = dense.map(lambda bound: np.asarray(MEANINGS[basic.CSR_GATHER]([indptr.low, indices.low, bound], node)))
     kind = node.out.dtype
     if not kind.is_float:
-        found = np.asarray(MEANINGS[node.op]([o.low for o in operands], node))
-        return folded_integers(found, ~(values.points & met.points), kind)
+        return folded_integers(_fold(operands, node, 2, 3), operands[2:], kind)
     return (multiply if node.op is basic.CSR_MUL else divide)(values, met, kind)
 
 

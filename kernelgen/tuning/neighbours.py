@@ -12,7 +12,17 @@ from typing import Any
 
 from kernelgen.nest.marks import PARALLEL, UNMARKED, Mark, thread
 from kernelgen.nest.nodes import LoopKind
-from kernelgen.plan import BandPlan, CodePlan, CpuPlan, LoopPlan, PiecePlan, Plan, TileChoice, VectorChoice
+from kernelgen.plan import (
+    BandPlan,
+    CodePlan,
+    CpuPlan,
+    LoopPlan,
+    MatrixChoice,
+    PiecePlan,
+    Plan,
+    TileChoice,
+    VectorChoice,
+)
 
 LEAST_THREADS, MOST_THREADS = 4, 1024
 
@@ -136,6 +146,9 @@ def _code_neighbours(code: CodePlan) -> Iterator[tuple[str, CodePlan]]:
         turned = replace(parallel, threads=not parallel.threads)
         change = "threads" if turned.threads else "one thread"
         yield f"parallel {k}: {change}", replace(code, parallels=_put(code.parallels, k, turned))
+    for k, matrix in enumerate(code.matrices):
+        if matrix.registers:
+            yield f"rows {k}: row by row", replace(code, matrices=_put(code.matrices, k, MatrixChoice(False)))
     if code.streamed is not None:
         yield f"{code.streamed} through the caches", replace(code, streamed=None)
 

@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 
 from graphkernel import ops
-from graphkernel.cluster.convolution_cost import Windows, gradient_cost, is_by_taps, tiles_along, windows_of
+from graphkernel.cluster.convolution_cost import Windows, gradient_cost, own_ways, tiles_along, windows_of
 from graphkernel.ops import Tensor
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from graphkernel.passes.format.layouts import FLOAT, PLAIN_PRODUCT, Form
@@ -86,7 +86,7 @@ def _convolved(node: Node, args: Sequence[Value], builder: Builder) -> tuple[Val
         if node.out.type.dtype == BYTE_SUMS:
             return (builder.emit(MATMUL_INTEGER, patches, held, name=node.name, **{OWN_KERNEL: True}),)
         return (builder.emit(BATCH_MATMUL, patches, held, name=node.name, **PLAIN_PRODUCT),)
-    if is_by_taps(node):
+    if own_ways(node, kind).by_taps:
         return (sum_of_taps(node, image, weights, builder),)
     last = TensorType((height, width, inner, outer), weights.type.dtype)
     held = builder.derived(channels_last, weights, of=last)

@@ -89,8 +89,7 @@ def _counted_alone(scop: Scop, classes: AxisClasses, joint: Mapping[Place, Place
     alone: set[Place] = set()
     for statement in scop.statements:
         counted = _counted(statement)
-        places = (classes.find(("statement", statement.name, k)) for k in range(len(statement.iterators)))
-        at = dict(zip(places, statement.iterators, strict=True)) if counted else {}
+        at = dict(zip(classes.axes_of(statement), statement.iterators, strict=True)) if counted else {}
         for axis in at.keys() & joint.keys():
             if not all(_counts_both(number, at[axis], at[joint[axis]]) for number in counted):
                 alone.add(axis)
@@ -116,8 +115,8 @@ def _iterations(scop: Scop, classes: AxisClasses) -> dict[Place, Counter[str]]:
     """For each axis, how often every statement that iterates over it does so."""
     runs: dict[Place, Counter[str]] = {}
     for statement in scop.statements:
-        for k in range(len(statement.iterators)):
-            runs.setdefault(classes.find(("statement", statement.name, k)), Counter())[statement.name] += 1
+        for axis in classes.axes_of(statement):
+            runs.setdefault(axis, Counter())[statement.name] += 1
     return runs
 
 
@@ -132,7 +131,7 @@ def _fold_buffer(buffer: Buffer, plan: _Plan) -> Buffer:
 
 
 def _fold_statement(statement: Statement, plan: _Plan, buffers: dict[str, Buffer]) -> Statement:
-    axes = [plan.classes.find(("statement", statement.name, k)) for k in range(len(statement.iterators))]
+    axes = plan.classes.axes_of(statement)
     extents = {axis: it.extent for axis, it in zip(axes, statement.iterators, strict=True)}
     names = {axis: it.name for axis, it in zip(axes, statement.iterators, strict=True)}
     dropped = frozenset(name for axis, name in names.items() if axis in plan.inner)

@@ -190,7 +190,7 @@ def _with_companions(scop: Scop, wanted: dict[str, Cut]) -> dict[str, Cut]:
     for name, cut in wanted.items():
         axis = classes.find(("statement", name, cut.position))
         for each in _companions(scop, statements[name], axis, classes):
-            position = _axes(each, classes).index(axis)
+            position = classes.axes_of(each).index(axis)
             if each.name == name or each.name not in wanted:
                 found.setdefault(each.name, replace(by_class[axis], position=position))
     return found
@@ -198,7 +198,7 @@ def _with_companions(scop: Scop, wanted: dict[str, Cut]) -> dict[str, Cut]:
 
 def _companions(scop: Scop, reduction: Statement, axis: Place, classes: AxisClasses) -> Iterable[Statement]:
     """Statements over the axis that share data, directly or not, with the reduction and do not need its results."""
-    axes = _axes(reduction, classes)
+    axes = classes.axes_of(reduction)
     if axes.count(axis) != 1:
         return
     yield reduction
@@ -221,15 +221,11 @@ def _companions(scop: Scop, reduction: Statement, axis: Place, classes: AxisClas
 
 def _may_follow(statement: Statement, axis: Place, classes: AxisClasses) -> bool:
     """Whether the axis occurs once in its box and addresses all that it writes."""
-    axes = _axes(statement, classes)
+    axes = classes.axes_of(statement)
     if statement.ordered or is_product(statement) or axes.count(axis) != 1:
         return False
     name = Var(statement.iterators[axes.index(axis)].name)
     return all(name in write.index for write in statement.writes)
-
-
-def _axes(statement: Statement, classes: AxisClasses) -> list[Place]:
-    return [classes.find(("statement", statement.name, k)) for k in range(len(statement.iterators))]
 
 
 # ---------------------------------------------------------------- rewriting

@@ -163,7 +163,7 @@ def _meet(one: Statement, other: Statement) -> bool:
 def _rows_of(statement: Statement, classes: AxisClasses) -> tuple[Place, ...]:
     """The rows of a product: kept axes that what moves along its columns lacks."""
     names = _row_names(statement) if is_product(statement) else frozenset[str]()
-    axes = _axes(statement, classes)
+    axes = classes.axes_of(statement)
     found = [axis for it, axis in zip(statement.iterators, axes, strict=True) if it.name in names]
     return tuple(axis for axis in found if axes.count(axis) == 1)
 
@@ -192,7 +192,7 @@ def _chain(scop: Scop, first: Statement, axis: Place, classes: AxisClasses) -> I
 
 def _stays(statement: Statement, axis: Place, classes: AxisClasses) -> bool:
     """Whether the axis occurs once in its box and addresses all that it writes."""
-    axes = _axes(statement, classes)
+    axes = classes.axes_of(statement)
     if statement.ordered or axes.count(axis) != 1 or any(it.blocks is not None for it in statement.iterators):
         return False
     name = Var(statement.iterators[axes.index(axis)].name)
@@ -228,8 +228,4 @@ def _even_length(extent: Dim, rows: int) -> int | None:
 
 
 def _position(statement: Statement, axis: Place, classes: AxisClasses) -> int:
-    return _axes(statement, classes).index(axis)
-
-
-def _axes(statement: Statement, classes: AxisClasses) -> list[Place]:
-    return [classes.find(("statement", statement.name, k)) for k in range(len(statement.iterators))]
+    return classes.axes_of(statement).index(axis)

@@ -55,8 +55,7 @@ Forest = tuple[Leaf | Shared, ...]
 def align(scop: Scop) -> Forest:
     """The forest of shared loops, in an order that respects all dependences."""
     classes = axis_classes(scop)
-    find = classes.find
-    rows = {s.name: tuple(find(("statement", s.name, k)) for k in range(len(s.iterators))) for s in scop.statements}
+    rows = {s.name: classes.axes_of(s) for s in scop.statements}
     parallel = {
         s.name: frozenset[Place]()
         if is_row_of_constant(s, scop.constants)

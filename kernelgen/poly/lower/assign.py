@@ -5,14 +5,9 @@ from __future__ import annotations
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest.nodes import Space, Store
 from kernelgen.poly.lower.builder import ALGEBRA, Builder
-from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.poly.lower.lowering import Lowering, relate_broadcast
 from kernelgen.poly.model.scop import Statement
 from kernelgen.tensor.graph import Node, Value
-
-
-def _relate(axes: TensorAxes, node: Node) -> None:
-    axes.broadcast(node, node.args, axes.of(node.out))
 
 
 def _assign(builder: Builder, node: Node, name: str) -> None:
@@ -43,4 +38,4 @@ def _standing_for(builder: Builder, tensor: Value, source: Value, name: str) -> 
     return copy
 
 
-ASSIGN = Lowering(_relate, _assign)
+ASSIGN = Lowering(relate_broadcast, _assign)

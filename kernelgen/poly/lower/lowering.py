@@ -1,4 +1,4 @@
-"""What an operator needs to become statements: two functions."""
+"""What an operator needs to become statements: two functions, the first of which many share."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ class Lowering:
 
     relate: Callable[[TensorAxes, Node], None]
     lower: Callable[[Builder, Node, str], None]
+
+
+def relate_broadcast(axes: TensorAxes, node: Node) -> None:
+    """All operands pair with the result from the right."""
+    axes.broadcast(node, node.args, axes.of(node.out))

@@ -5,14 +5,8 @@ from __future__ import annotations
 from kernelgen.composite.scalar_rules import scalar_rule
 from kernelgen.errors import UnsupportedError
 from kernelgen.poly.lower.builder import ALGEBRA, Builder
-from kernelgen.poly.lower.lowering import Lowering
-from kernelgen.poly.model.factored_axes import TensorAxes
+from kernelgen.poly.lower.lowering import Lowering, relate_broadcast
 from kernelgen.tensor.graph import Node
-
-
-def relate_broadcast(axes: TensorAxes, node: Node) -> None:
-    """All operands pair with the result from the right."""
-    axes.broadcast(node, node.args, axes.of(node.out))
 
 
 def lower_pointwise(builder: Builder, node: Node, name: str) -> None:

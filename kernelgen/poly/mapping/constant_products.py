@@ -22,7 +22,7 @@ are sums enough to fill the latency of their instruction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 from types import MappingProxyType
 
@@ -31,7 +31,7 @@ from kernelgen.nest.marks import VECTOR
 from kernelgen.nest.nodes import Var
 from kernelgen.plan import CpuPlan, LoopPlan, PiecePlan, VectorUnit, WholeTiles
 from kernelgen.poly.mapping.axis import Band, element_stride
-from kernelgen.poly.mapping.matrix_products import MATRIX_BLOCK, matrix_pieces, matrix_rows, takes_matrices
+from kernelgen.poly.mapping.matrix_products import MATRIX_BLOCK, matrix_pieces, rows_of_block, takes_matrices
 from kernelgen.poly.mapping.register_blocks import few_rows
 from kernelgen.poly.mapping.windows import window_members
 from kernelgen.poly.model.product_recognition import moves
@@ -87,10 +87,20 @@ class ConstantProduct:
     column: int
     tap: int | None = None
     """A member of few iterations along which neighbours of a row read the same elements."""
+    matrices: bool = False
+    """Whether registers of matrices hold the sums."""
 
 
-def constant_product(band: Band, constants: frozenset[str]) -> ConstantProduct | None:
-    """The sides of a sum of products with a constant; None for other bands."""
+def constant_product(band: Band, limits: CpuPlan) -> ConstantProduct | None:
+    """What a ``band`` is that sums products with a constant, within the ``limits``; None for other bands."""
+    if not band.is_leaf or not band.permutable or window_members(band) is not None:
+        return None
+    sides = _sides(band, band.scop.constants)
+    return sides and replace(sides, matrices=takes_matrices(band, sides.row, sides.column, limits))
+
+
+def _sides(band: Band, constants: frozenset[str]) -> ConstantProduct | None:
+    """The sides of such a band, apart from what the processor decides."""
     sums = [m for m, axis in enumerate(band.axes) if not axis.coincident]
     if not constants or not sums or any(len(axis.follows) != 1 for axis in band.axes):
         return None
@@ -126,12 +136,8 @@ class Panels:
     rows: tuple[int, int] | None = None
 
 
-def panels_of(band: Band, constants: frozenset[str], limits: CpuPlan) -> dict[str, Panels]:
-    """The results of a product with a constant, by the name of their buffer; none of other bands."""
-    is_one = band.is_leaf and band.permutable and window_members(band) is None
-    sides = constant_product(band, constants) if is_one else None
-    if sides is None:
-        return {}
+def panels_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> dict[str, Panels]:
+    """The results of a ``band`` that is a product with these ``sides``, within the ``limits``, by the name of their buffer."""
     ((statement, name),) = band.axes[sides.column].follows
     width, share = block_of(band, sides, limits)[1], share_of(band, sides, limits)
     row = None if share is None or sides.row is None else band.axes[sides.row].follows[0][1]
@@ -178,8 +184,8 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
     if not isinstance(rows, int) or others or not band.outermost or columns is None:
         return None
     dealt = [share for share in _equal_shares(rows, limits.threads) if _fits(share, columns, limits.unit)]
-    if takes_matrices(band, sides.row, sides.column, limits):
-        dealt = [share for share in dealt if share % matrix_rows(share) == 0]
+    if sides.matrices:
+        dealt = [share for share in dealt if share % rows_of_block(share) == 0]
     least = LEAST_SHARE if _weight_bytes(band, columns) <= MOST_WEIGHT_BYTES else LEAST_PASS
     share = min(dealt, key=lambda share: (_row_time(share, columns, limits.unit, least), -share), default=rows)
     return share if share < rows else None
@@ -224,9 +230,7 @@ def depth_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> tuple[LoopP
         band.axes[sums[0]].extents[0],
     )
     passing = share or rows
-    if takes_matrices(band, sides.row, sides.column, limits):
-        return ()
-    if not band.outermost or passing % high or passing == high or not isinstance(terms, int):
+    if sides.matrices or not band.outermost or passing % high or passing == high or not isinstance(terms, int):
         return ()
     most = MOST_PASS_BYTES // (FLOAT_BYTES * (passing + 2 * width))
     depth = min((part for part in range(LEAST_DEPTH, most + 1) if terms % part == 0), default=terms)
@@ -238,11 +242,9 @@ def depth_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> tuple[LoopP
     return (LoopPlan(sides.column, own), LoopPlan(sums[0], depth)) if columns % width == 0 else ()
 
 
-def image_rows(band: Band, sides: ConstantProduct, constants: frozenset[str]) -> tuple[int, ...]:
-    """The members along which rows of an image lie that pass a panel before the next one; none where rows pass all panels.
-
-    ``band`` is that of the product whose ``sides`` were recognized, ``constants`` are the names of what is known early.
-    """
+def image_rows(band: Band, sides: ConstantProduct) -> tuple[int, ...]:
+    """The members along which rows of an image lie that pass a panel before the next one; none where rows pass all panels."""
+    constants = band.scop.constants
     ((statement, _),) = band.axes[sides.column].follows
     if not band.outermost or not passes_panels_once(statement, constants):
         return ()
@@ -274,9 +276,9 @@ def stream_of(band: Band, sides: ConstantProduct, block: Block, lanes: int) -> i
 def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     """The block of a product's band: one that a thread's share of rows is made of, where they are dealt, or a block of rows."""
     rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
-    if takes_matrices(band, sides.row, sides.column, limits):
-        return matrix_rows(share_of(band, sides, limits) or rows), MATRIX_BLOCK
-    around = image_rows(band, sides, band.scop.constants)
+    if sides.matrices:
+        return rows_of_block(share_of(band, sides, limits) or rows), MATRIX_BLOCK
+    around = image_rows(band, sides)
     threads = limits.threads if _deals_panels(band, sides, around) else 1
     if around:
         terms = prod(axis.extents[0] for axis in band.axes if not axis.coincident and isinstance(axis.extents[0], int))
@@ -322,33 +324,29 @@ def pieces_of_constants(
     inside: tuple[LoopPlan, ...] = (),
     *,
     stream: int | None = None,
-    matrices: bool = False,
 ) -> tuple[PiecePlan, ...]:
     """Pieces of all columns that whole blocks cover, then those of whole vectors, then what is left.
 
     ``rest`` are loops around panels, ``inside`` those of what passes a panel before the next one. A panel may be one of
-    streams beside each other, of as many columns as ``stream``. ``matrices``: their registers take the rows of a block at once.
+    streams beside each other, of as many columns as ``stream``.
     """
     column = sides.column
     found: list[PiecePlan] = []
     for width in dict.fromkeys((block[1], lanes)):
         whole = WholeTiles(column, width)
         panel = (LoopPlan(column, width), *((LoopPlan(column, stream),) if stream and width > stream else ()))
-        for piece in _row_pieces(sides, sums, rows, block[0], matrices):
+        for piece in _row_pieces(sides, sums, rows, block[0]):
             found.append(PiecePlan((*rest, *panel, *inside, *piece.loops), (*piece.whole, whole)))
     found += [
-        PiecePlan((*rest, *inside, *piece.loops), piece.whole)
-        for piece in _row_pieces(sides, sums, rows, block[0], matrices)
+        PiecePlan((*rest, *inside, *piece.loops), piece.whole) for piece in _row_pieces(sides, sums, rows, block[0])
     ]
     return tuple(found)
 
 
-def _row_pieces(
-    sides: ConstantProduct, sums: Sequence[int], rows: Dim, count: int, matrices: bool = False
-) -> Iterator[PiecePlan]:
+def _row_pieces(sides: ConstantProduct, sums: Sequence[int], rows: Dim, count: int) -> Iterator[PiecePlan]:
     """The loops inside a panel, for whole blocks of rows and for the rows below."""
     row = sides.row
-    if row is not None and matrices:
+    if row is not None and sides.matrices:
         yield from matrix_pieces(row, sides.column, sums, rows, count)
         return
     taps = () if sides.tap is None else (LoopPlan(sides.tap, unroll=True),)

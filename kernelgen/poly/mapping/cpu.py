@@ -42,7 +42,6 @@ from kernelgen.poly.mapping.constant_products import (
     share_of,
     stream_of,
 )
-from kernelgen.poly.mapping.matrix_products import takes_matrices
 from kernelgen.poly.mapping.page_order import by_pages
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
 from kernelgen.poly.mapping.streamed_products import streaming_tiles
@@ -65,11 +64,11 @@ def choose(schedule: isl.Schedule, scop: Scop, whole: Relations, plan: Plan) -> 
     """The plan of every band of the ``schedule``, innermost first; ``whole`` are the relations of the ``scop``,
     ``plan`` has the sizes to start from.
     """
-    found = tuple(bands_of(schedule, scop, whole))
+    found = [(band, constant_product(band, plan.cpu)) for band in bands_of(schedule, scop, whole)]
     panels: dict[str, Panels] = {}
-    for band in found:
-        panels |= panels_of(band, scop.constants, plan.cpu)
-    return tuple(_Chooser(band, plan.cpu, scop, panels).plan() for band in found)
+    for band, sides in found:
+        panels |= {} if sides is None else panels_of(band, sides, plan.cpu)
+    return tuple(_Chooser(band, plan.cpu, scop, panels, sides).plan() for band, sides in found)
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,13 @@ class _Chosen:
 
 @dataclass(frozen=True)
 class _Chooser:
-    """The choices for one band. Members are numbers in ``band.axes``."""
+    """The choices for one band. Members are numbers in ``band.axes``; ``constant`` is the product with one that it is."""
 
     band: Band
     limits: CpuPlan
     scop: Scop
     panels: Mapping[str, Panels]
+    constant: ConstantProduct | None
 
     def plan(self) -> BandPlan:
         """The band as marked loops."""
@@ -196,14 +196,13 @@ class _Chooser:
 
     def constant_product(self) -> _Chosen | None:
         """The blocks of a product with a constant; None for other bands."""
-        sides = constant_product(self.band, self.scop.constants)
+        sides, axes = self.constant, self.band.axes
         if sides is None:
             return None
-        axes = self.band.axes
         rows: Dim = 1 if sides.row is None else axes[sides.row].extents[0]
         block, share = block_of(self.band, sides, self.limits), share_of(self.band, sides, self.limits)
         sums = [m for m, axis in enumerate(axes) if not axis.coincident]
-        inside = image_rows(self.band, sides, self.scop.constants)
+        inside = image_rows(self.band, sides)
         taken = (sides.row, sides.column, *inside)
         rest = tuple(LoopPlan(m) for m, axis in enumerate(axes) if axis.coincident and m not in taken)
         rest += (*_shared(sides.row, share), *depth_of(self.band, sides, self.limits))
@@ -218,7 +217,6 @@ class _Chooser:
             lanes,
             tuple(map(LoopPlan, inside)),
             stream=stream,
-            matrices=takes_matrices(self.band, sides.row, sides.column, self.limits),
         )
         why = (
             f"a product with a constant, columns {axes[sides.column].name}: {block[0]} x {block[1]} take fewest cycles"

@@ -47,8 +47,8 @@ def _multiplies_bytes(band: Band, column: int, terms: Axis) -> bool:
     return name in moves(along[INT8]) and element_stride(along[UINT8], term) == 1
 
 
-def matrix_rows(rows: Dim) -> int:
-    """The rows of a block: as many as divide all of them, where such a block is not too low."""
+def rows_of_block(rows: Dim) -> int:
+    """How many of the ``rows`` a block has: as many as divide all of them, where such a block is not too low."""
     assert isinstance(rows, int), "of other products no block is of matrices"
     whole = max(count for count in range(1, MATRIX_BLOCK + 1) if rows % count == 0)
     return whole if whole >= LEAST_BLOCK else min(rows, MATRIX_BLOCK)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Var
-from kernelgen.poly.model.scop import Scop
+from kernelgen.poly.model.scop import Scop, Statement
 
 Place = tuple[str, str, int]  # ("buffer" | "statement", its name, dim or iterator position)
 
@@ -33,6 +33,10 @@ class AxisClasses:
     def find(self, place: Place) -> Place:
         """The place that stands for the whole class."""
         return self.joined.of(place)
+
+    def axes_of(self, statement: Statement) -> tuple[Place, ...]:
+        """The class of each iterator of a ``statement``."""
+        return tuple(self.find(("statement", statement.name, k)) for k in range(len(statement.iterators)))
 
     def union(self, left: Place, right: Place) -> None:
         """Makes two places one axis."""

@@ -18,6 +18,7 @@ from dataclasses import replace
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
+from kernelgen.transforms.cpu.hinted_loops import OVER_TERMS, with_hints
 from kernelgen.transforms.cpu.prefetch_rows import flat_place
 
 LEVEL = 2
@@ -27,21 +28,13 @@ LEVEL = 2
 def prefetch_factors(nest: n.Nest) -> n.Nest:
     """The nest with such hints in the innermost loops of sums."""
     arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT)
-    return replace(nest, body=_block(nest.body, (), arguments))
+    return with_hints(nest, OVER_TERMS, lambda terms, around: _asking(terms, around, arguments))
 
 
-def _block(block: n.Block, around: tuple[n.For, ...], arguments: frozenset[str]) -> n.Block:
-    return n.Block(tuple(_statement(part, around, arguments) for part in block.statements))
-
-
-def _statement(part: n.Statement, around: tuple[n.For, ...], arguments: frozenset[str]) -> n.Statement:
-    if not isinstance(part, n.For):
-        return part
-    vector = vector_loop_of(part.body)
-    if vector is None:
-        return replace(part, body=_block(part.body, (*around, part), arguments))
-    hint = _hint(vector, part, around, arguments)
-    return part if hint is None else replace(part, body=n.Block((hint, *part.body.statements)))
+def _asking(terms: n.For, around: tuple[n.For, ...], arguments: frozenset[str]) -> n.For:
+    vector = vector_loop_of(terms.body)
+    hint = None if vector is None else _hint(vector, terms, around, arguments)
+    return terms if hint is None else replace(terms, body=n.Block((hint, *terms.body.statements)))
 
 
 def _hint(vector: n.For, terms: n.For, around: tuple[n.For, ...], arguments: frozenset[str]) -> n.Prefetch | None:

@@ -19,7 +19,8 @@ from dataclasses import replace
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.walk import loads_of, map_blocks, statements, without_body
+from kernelgen.nest.walk import loads_of, statements, without_body
+from kernelgen.transforms.cpu.hinted_loops import OVER_ROWS, with_hints
 from kernelgen.transforms.cpu.jam_stencils import polynomial
 from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, flat_place, large_arguments
 
@@ -30,17 +31,11 @@ LEVEL = 2
 def prefetch_later_rows(nest: n.Nest) -> n.Nest:
     """The nest with such hints in its loops over rows."""
     arguments = large_arguments(nest)
-    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, arguments)))
-
-
-def _block(block: n.Block, arguments: frozenset[str]) -> n.Block:
-    return n.Block(tuple(_asking(part, arguments) if isinstance(part, n.For) else part for part in block.statements))
+    return with_hints(nest, OVER_ROWS, lambda rows, _: _asking(rows, arguments))
 
 
 def _asking(rows: n.For, arguments: frozenset[str]) -> n.For:
-    """The loop, with hints where it is one over rows."""
-    if rows.kind not in (n.LoopKind.SERIAL, n.LoopKind.PARALLEL):
-        return rows
+    """The loop, with hints where its vector loops read a row again."""
     hints = _hints(rows, _loops_over_a_row(rows), arguments)
     parts = (_with_hint(part, hints.get(position)) for position, part in enumerate(rows.body.statements))
     return replace(rows, body=n.Block(tuple(parts))) if hints else rows

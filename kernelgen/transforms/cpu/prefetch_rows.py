@@ -18,7 +18,8 @@ from math import prod
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.walk import loads_of, map_blocks, statements
+from kernelgen.nest.walk import loads_of, statements
+from kernelgen.transforms.cpu.hinted_loops import IN_TURN, OF_THREADS, with_hints
 from kernelgen.transforms.cpu.jam_stencils import polynomial
 
 AHEAD_BYTES = 4096
@@ -31,27 +32,22 @@ LARGE_BYTES = 1 << 23
 def prefetch_rows(nest: n.Nest) -> n.Nest:
     """The nest with such hints in the vector loops of tiles, and in those between large arrays."""
     arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT)
-    tiles = map_blocks(nest.body, lambda block: n.Block(tuple(_tiles(part, arguments) for part in block.statements)))
-    return replace(
-        nest,
-        body=map_blocks(tiles, lambda block: n.Block(tuple(_between_large(x, arguments) for x in block.statements))),
-    )
+    tiles = with_hints(nest, OF_THREADS, lambda part, _: _tiles(part, arguments))
+    return with_hints(tiles, IN_TURN, lambda part, _: _between_large(part, arguments))
 
 
-def _tiles(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
+def _tiles(part: n.For, arguments: frozenset[str]) -> n.For:
     """A parallel loop with hints in those of its loops over rows that read arguments, where others do not."""
-    if not isinstance(part, n.For) or part.kind is not n.LoopKind.PARALLEL:
-        return part
     hinted = tuple(_rows(each, arguments) for each in part.body.statements)
     loops = [each for each in part.body.statements if isinstance(each, n.For)]
     same = sum(each is made for each, made in zip(part.body.statements, hinted, strict=True) if isinstance(each, n.For))
     return replace(part, body=n.Block(hinted)) if 0 < same < len(loops) else part
 
 
-def _between_large(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
+def _between_large(part: n.For, arguments: frozenset[str]) -> n.For:
     """A loop over rows with hints for its large arguments, where it stores to a large array and asks for nothing yet."""
     vector = _vector_of(part)
-    if not isinstance(part, n.For) or vector is None:
+    if vector is None:
         return part
     found = list(statements(part))
     stores = any(isinstance(each, n.Store) and is_large(each.buffer) for each in found)
@@ -59,7 +55,7 @@ def _between_large(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
         return part
     loads = (load for each in found for load in loads_of(each) if is_large(load.buffer))
     large = {load.buffer for load in loads if _follow(load, part.var, vector)}
-    return _rows(part, arguments & {buffer.name for buffer in large})
+    return _asking(part, vector, arguments & {buffer.name for buffer in large})
 
 
 def _follow(load: n.Load, row: str, vector: n.For) -> bool:
@@ -95,11 +91,15 @@ def _vector_of(part: n.Statement) -> n.For | None:
 def _rows(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
     """A loop over rows with hints in its vector loop; the same object where that only sums, or reads no argument along rows."""
     vector = _vector_of(part)
-    if not isinstance(part, n.For) or vector is None or only_sums(vector):
-        return part
-    hints = tuple(_hints(vector, part.var, arguments))
+    return _asking(part, vector, arguments) if isinstance(part, n.For) and vector is not None else part
+
+
+def _asking(rows: n.For, vector: n.For, arguments: frozenset[str]) -> n.For:
+    if only_sums(vector):
+        return rows
+    hints = tuple(_hints(vector, rows.var, arguments))
     asking = replace(vector, body=n.Block((*hints, *vector.body.statements)))
-    return replace(part, body=n.Block((asking,))) if hints else part
+    return replace(rows, body=n.Block((asking,))) if hints else rows
 
 
 def _hints(vector: n.For, row: str, arguments: frozenset[str]) -> list[n.Prefetch]:

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.walk import loads_of, map_blocks, statements, vector_loop_of
+from kernelgen.nest.walk import loads_of, statements, vector_loop_of
+from kernelgen.transforms.cpu.hinted_loops import IN_TURN, with_hints
 from kernelgen.transforms.cpu.prefetch_rows import flat_place, large_arguments, only_sums
 
 AHEAD_BYTES = 1024
@@ -32,18 +33,14 @@ LEVEL = 2
 def prefetch_summed_rows(nest: n.Nest) -> n.Nest:
     """The nest with such hints in the vector loops of its loops over rows."""
     arguments = large_arguments(nest)
-    return replace(nest, body=map_blocks(nest.body, lambda block: _block(block, arguments)))
-
-
-def _block(block: n.Block, arguments: frozenset[str]) -> n.Block:
-    return n.Block(tuple(_asking(part, arguments) if isinstance(part, n.For) else part for part in block.statements))
+    return with_hints(nest, IN_TURN, lambda rows, _: _asking(rows, arguments))
 
 
 def _asking(rows: n.For, arguments: frozenset[str]) -> n.For:
     """The loop, with hints in its vector loop where that reads several rows of an argument."""
     vector = vector_loop_of(rows.body)
     hints = _hints(vector, rows, arguments) if vector is not None and only_sums(vector) else ()
-    if vector is None or not hints or rows.kind is not n.LoopKind.SERIAL:
+    if vector is None or not hints:
         return rows
     asking = replace(vector, body=n.Block((*hints, *vector.body.statements)))
     return replace(rows, body=n.Block((*rows.body.statements[:-1], asking)))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pytest
 
 import graphkernel as gk
 from graphkernel import ops
 from graphkernel.cluster import convolution_cost
-from graphkernel.cluster.convolution_cost import Windows, is_by_taps
+from graphkernel.cluster.convolution_cost import OwnWays, Windows, own_ways, windows_of
 from graphkernel.ops import Tensor
 from graphkernel.passes.format.to_nhwc_format import to_nhwc_format
 from kernelgen.tensor.graph import Graph, Node
@@ -82,7 +84,7 @@ def test_it_pays_where_much_is_outside(side: int, dilation: int, by_taps: bool) 
     """Of windows 12 pixels apart in 65 tiles have fewer multiplications."""
     graph, _ = _network((side, side), (3, 3), (dilation,) * 4, (dilation, dilation))
     (wide,) = (node for node in graph.operators if node.op is CONV2D and node.args[1].type.shape[2:] == (3, 3))
-    assert is_by_taps(wide) is by_taps
+    assert _ways(wide).by_taps is by_taps
 
 
 @pytest.mark.usefixtures("slow_library")
@@ -135,9 +137,13 @@ def _ones(*shape: int) -> np.ndarray:
 IMAGE = gk.spec((1, 64, 14, 14))
 
 
+def _ways(node: Node) -> OwnWays:
+    return own_ways(node, windows_of(node))
+
+
 def test_others_are_no_sums_of_taps() -> None:
     """A tap is a product of what it sees, of constants, in steps of one, and one of them sees a pixel."""
-    assert is_by_taps(_far(IMAGE, _ones(64, 64, 3, 3)))
+    assert _ways(_far(IMAGE, _ones(64, 64, 3, 3))).by_taps
     others = {
         "weights that are not known": _far(IMAGE, gk.spec((64, 64, 3, 3))),
         "steps of two": _far(IMAGE, _ones(64, 64, 3, 3), stride=(2, 2)),
@@ -147,4 +153,5 @@ def test_others_are_no_sums_of_taps() -> None:
         "nothing outside": _far(gk.spec((1, 64, 38, 38)), _ones(64, 64, 3, 3), pad=(0, 0, 0, 0)),
         "nothing inside": _far(gk.spec((1, 64, 5, 5)), _ones(64, 64, 3, 3), pad=(15, 30, 15, 30), dilation=20),
     }
-    assert [name for name, node in others.items() if is_by_taps(node)] == []
+    assert {name: _ways(node).taps for name, node in others.items()} == dict.fromkeys(others, inf)
+    assert not any(_ways(node).by_taps for node in others.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,20 +12,23 @@ from nests import I, J, block, buffer, loop
 from operator_kernels import one
 
 from kernelgen.driver import compile
+from kernelgen.errors import ArgumentError
 from kernelgen.native import processor as processors
 from kernelgen.native.processor import MATRICES, processor
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Accumulate, Call, For, Index, Literal, Load, LoopKind, Nest, Num, Space, Store, Var
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
-from kernelgen.plan import CpuPlan, Plan, VectorUnit
+from kernelgen.plan import CpuPlan, MatrixChoice, Plan, VectorUnit
 from kernelgen.targets import python
 from kernelgen.targets.cpu.emit import emit_for
-from kernelgen.targets.cpu.loops.matrix_plan import MatrixSum, matrix_plan
+from kernelgen.targets.cpu.loops.code_plan import choose
+from kernelgen.targets.cpu.loops.matrix_plan import MatrixPlan, MatrixSum, choose_matrices, matrix_plan
 from kernelgen.targets.cpu.runtime.llvm import compile_object, detect_host
 from kernelgen.targets.cpu.text.host import Host
 from kernelgen.tensor.dtypes import INT32, UINT8
 from kernelgen.transforms.cpu.byte_words import word
+from kernelgen.tuning.neighbours import near
 
 K, TAP = Var("k"), Var("tap")
 HERE = detect_host()
@@ -100,7 +104,7 @@ def test_llvm_assembles_them_for_processors_that_have_them() -> None:
 
 def test_zeros_are_no_loop_of_their_own() -> None:
     plan = matrix_plan(rows_of(sums(32, 32, 32)), WITH)
-    assert plan is not None
+    assert isinstance(plan, MatrixPlan)
     (only,) = plan.parts
     assert isinstance(only, MatrixSum)
     assert only.begins
@@ -121,7 +125,7 @@ def test_other_starts_are_kept() -> None:
     shifted = _other_start(nest, Store(y, (I, ix.subtract(Num(31), J)), Literal(0, INT32)), 32)
     for each in (ones, few, shifted):
         plan = matrix_plan(rows_of(each), WITH)
-        assert plan is not None
+        assert isinstance(plan, MatrixPlan)
         start, total = plan.parts
         assert isinstance(total, MatrixSum)
         assert (start, total.begins) == (rows_of(each).body.statements[0], False)
@@ -146,7 +150,7 @@ def test_what_registers_cannot_take_stays_with_rows() -> None:
     left, right = word(Load(x, (TAP, I, K)), terms), Load(w, (TAP, K, J))
 
     def planned(of: Call, at: tuple[Index, ...] = (I, J), function: str = "add") -> bool:
-        return matrix_plan(_with_total(nest, Accumulate(y, at, function, of)), WITH) is not None
+        return choose_matrices(_with_total(nest, Accumulate(y, at, function, of)), WITH).registers
 
     def dot(a: Call, b: Load) -> Call:
         return Call("byte_dot", (a, b), INT32)
@@ -172,10 +176,56 @@ def test_what_registers_cannot_take_stays_with_rows() -> None:
 
 
 def test_blocks_that_are_too_large_or_open_stay_with_rows() -> None:
-    assert matrix_plan(rows_of(sums(33, 32, 32)), WITH) is None
-    assert matrix_plan(rows_of(sums(32, 32, 33)), WITH) is None
-    assert matrix_plan(rows_of(sums(32, 3, 32)), WITH) is None
-    assert matrix_plan(replace(rows_of(sums(32, 32, 32)), upper=Var("n")), WITH) is None
+    high, wide, short = (rows_of(sums(*size)) for size in ((33, 32, 32), (32, 32, 33), (32, 3, 32)))
+    lines = "it is not over 2 to 32 rows"
+    others = "it holds no sum of products of bytes that they take"
+    assert choose_matrices(high, WITH) == MatrixChoice(False, lines)
+    assert choose_matrices(replace(rows_of(sums(32, 32, 32)), upper=Var("n")), WITH) == MatrixChoice(False, lines)
+    assert choose_matrices(wide, WITH) == choose_matrices(short, WITH) == MatrixChoice(False, others)
+
+
+def test_what_is_no_loop_beside_sums_leaves_all_to_rows() -> None:
+    nest = sums(32, 32, 32)
+    rows = rows_of(nest)
+    first = Store(nest.buffers[2], (I, Num(0)), Literal(0, INT32))
+    assert choose_matrices(rows, WITH).registers
+    mixed = replace(rows, body=block(first, *rows.body.statements))
+    assert choose_matrices(mixed, WITH) == MatrixChoice(False, "it holds more than loops")
+
+
+def test_it_is_a_choice_that_says_why_and_can_be_edited() -> None:
+    nest = sums(31, 47, 24, taps=3)
+    code = choose(nest, WITH)
+    assert code.matrices == (MatrixChoice(True, "31 rows at once, sums of 45 words"),)
+    assert "rows 0: registers of matrices  (31 rows at once, sums of 45 words)" in str(code)
+    assert emit_for(nest, WITH, code) == emit_for(nest, WITH)
+    alone = replace(code, matrices=(MatrixChoice(False),))
+    assert "rows 0: row by row" in str(alone)
+    assert "tdpbusd" not in emit_for(nest, WITH, alone)
+
+
+def test_choices_survive_a_file() -> None:
+    plan = Plan(code=choose(sums(32, 32, 32), WITH))
+    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_choices_that_do_not_fit_are_refused() -> None:
+    nest = sums(32, 32, 32)
+    code = choose(nest, WITH)
+    with pytest.raises(ArgumentError, match=r"the loop over i allows no registers of matrices: the processor has none"):
+        emit_for(nest, WITHOUT, code)
+    with pytest.raises(ArgumentError, match="fewer matrices than the nest"):
+        emit_for(nest, WITH, replace(code, matrices=()))
+    with pytest.raises(ArgumentError, match="more matrices than the nest"):
+        emit_for(nest, WITH, replace(code, matrices=code.matrices * 2))
+
+
+def test_a_search_tries_rows_one_by_one() -> None:
+    with_registers, without = (Plan(code=choose(sums(32, 32, 32), host)) for host in (WITH, WITHOUT))
+    tried = dict(near(with_registers))["rows 0: row by row"].code
+    assert tried is not None
+    assert tried.matrices == (MatrixChoice(False),)
+    assert "rows 0: row by row" not in dict(near(without))
 
 
 @pytest.mark.parametrize("size", [(8, 64, 16), (49, 96, 40), (37, 72, 24), (64, 256, 100), (128, 64, 7)])
@@ -191,6 +241,9 @@ def test_products_are_planned_in_them_and_agree_with_numpy(size: tuple[int, int,
     assert np.array_equal(found, x.astype(np.int32) @ w.astype(np.int32))
     assert ("rows i0" in kernel.stages["plan"]) == unit.has_matrices
     assert ("tdpbusd" in kernel.source) == (unit.has_matrices and HERE.has_matrices)
+    assert kernel.plan.code is not None
+    assert bool(kernel.plan.code.matrices) == unit.has_matrices
+    assert compile(desc, "cpu", Plan.from_json(kernel.plan.to_json()), constants=[1]).source == kernel.source
 
 
 @pytest.mark.parametrize(("rows", "terms"), [(4, 256), (64, 48)])

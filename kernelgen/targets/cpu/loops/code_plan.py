@@ -12,7 +12,8 @@ from typing import TypeVar
 from kernelgen.errors import ArgumentError
 from kernelgen.nest.nodes import Block, For, If, LoopKind, Nest, Statement
 from kernelgen.nest.walk import statements
-from kernelgen.plan import CodePlan, ThreadChoice, TileChoice, VectorChoice
+from kernelgen.plan import CodePlan, MatrixChoice, ThreadChoice, TileChoice, VectorChoice
+from kernelgen.targets.cpu.loops.matrix_plan import choose_matrices, planned_matrices
 from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
 from kernelgen.targets.cpu.loops.streaming import may_stream, streamed_buffer
 from kernelgen.targets.cpu.loops.thread_plan import choose_threads
@@ -20,7 +21,7 @@ from kernelgen.targets.cpu.loops.tile_plan import choose_tiles, planned_tiles
 from kernelgen.targets.cpu.loops.vector_plan import choose_vectors, planned_vectors
 from kernelgen.targets.cpu.text.host import Host
 
-C = TypeVar("C", VectorChoice, TileChoice, ThreadChoice)
+C = TypeVar("C", VectorChoice, TileChoice, ThreadChoice, MatrixChoice)
 
 
 def choose(nest: Nest, host: Host) -> CodePlan:
@@ -30,6 +31,7 @@ def choose(nest: Nest, host: Host) -> CodePlan:
         vectors=tuple(choose_vectors(loop, host) for loop in loops if loop.kind is LoopKind.VECTOR),
         tiles=tuple(choose_tiles(loop, host) for loop in loops if loop.kind is LoopKind.INTERLEAVE),
         parallels=tuple(choose_threads(loop) for loop in loops if loop.kind is LoopKind.PARALLEL),
+        matrices=tuple(choose_matrices(loop, host) for loop in loops if loop.kind is LoopKind.ROWS),
         streamed=streamed_buffer(nest, host),
     )
 
@@ -41,7 +43,7 @@ def with_choices(nest: Nest, code: CodePlan, host: Host) -> Nest:
     """
     if code.streamed is not None and not may_stream(nest, code.streamed, host):
         raise ArgumentError(f"{code.streamed} cannot be stored past the caches: no output that stays unread, or no way")
-    carrier = _Carrier(host, deque(code.vectors), deque(code.tiles), deque(code.parallels))
+    carrier = _Carrier(host, deque(code.vectors), deque(code.tiles), deque(code.parallels), deque(code.matrices))
     body = carrier.block(nest.body)
     if left := carrier.left():
         raise ArgumentError(f"the plan has more {', '.join(left)} than the nest has such loops")
@@ -56,6 +58,7 @@ class _Carrier:
     vectors: deque[VectorChoice]
     tiles: deque[TileChoice]
     parallels: deque[ThreadChoice]
+    matrices: deque[MatrixChoice]
 
     def block(self, block: Block) -> Block:
         return Block(tuple(map(self.statement, block.statements)))
@@ -80,12 +83,18 @@ class _Carrier:
             case LoopKind.PARALLEL:
                 threads = _next(self.parallels, "parallels")
                 return _carrying(replace(loop, body=self.block(loop.body)), threads)
+            case LoopKind.ROWS:
+                matrices = _next(self.matrices, "matrices")
+                inner = replace(loop, body=self.block(loop.body))
+                return _carrying(inner, planned_matrices(inner, matrices, self.host))
             case _:
                 return replace(loop, body=self.block(loop.body))
 
     def left(self) -> list[str]:
         """The kinds of which choices are left over."""
-        waiting = {"vectors": self.vectors, "tiles": self.tiles, "parallels": self.parallels}
+        waiting = {
+            "vectors": self.vectors, "tiles": self.tiles, "parallels": self.parallels, "matrices": self.matrices
+        }  # fmt: skip
         return [kind for kind, choices in waiting.items() if choices]
 
 

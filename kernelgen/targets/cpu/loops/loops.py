@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from kernelgen.nest.index import add, minimum
 from kernelgen.nest.nodes import Block, For, If, LoopKind, Num, Statement, Var
-from kernelgen.targets.cpu.loops.matrices import matrix_rows
-from kernelgen.targets.cpu.loops.matrix_plan import matrix_plan
+from kernelgen.targets.cpu.loops.matrices import matrix_loop
+from kernelgen.targets.cpu.loops.matrix_plan import MatrixPlan, matrix_plan
 from kernelgen.targets.cpu.loops.parallel import parallel_loop
 from kernelgen.targets.cpu.loops.thread_plan import has_threads
 from kernelgen.targets.cpu.loops.tile_plan import TilePlan, tile_plan
@@ -51,8 +51,8 @@ def _loop(frame: Frame, loop: For) -> None:
         parallel_loop(frame, loop, _serial)
     elif loop.kind is LoopKind.INTERLEAVE and isinstance(plan := tile_plan(loop, frame.host), TilePlan):
         tiled_loops(frame, loop, plan, block)
-    elif loop.kind is LoopKind.ROWS and (matrices := matrix_plan(loop, frame.host)) is not None:
-        matrix_rows(frame, loop, matrices, block)
+    elif loop.kind is LoopKind.ROWS and isinstance(matrices := matrix_plan(loop, frame.host), MatrixPlan):
+        matrix_loop(frame, loop, matrices, block)
     elif loop.kind is LoopKind.UNROLL:
         _unrolled(frame, loop)
     else:

@@ -27,7 +27,7 @@ CONFIGURATION_BYTES = 64
 """Of what says how many rows, and bytes of each, a register has."""
 
 
-def matrix_rows(frame: Frame, loop: For, plan: MatrixPlan, block: Callable[[Frame, Block], None]) -> None:
+def matrix_loop(frame: Frame, loop: For, plan: MatrixPlan, block: Callable[[Frame, Block], None]) -> None:
     """Prints a ``loop`` over rows by its ``plan`` into ``frame``; ``block`` prints what each row runs for itself."""
     lower = index_value(frame, loop.lower)
 

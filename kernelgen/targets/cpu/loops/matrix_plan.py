@@ -1,4 +1,4 @@
-"""Which sums inside a loop marked ROWS the registers of matrices take: those of products of bytes, four to a word.
+"""Whether the registers of matrices take sums inside a loop marked ROWS, and which: those of products of bytes, four to a word.
 
     rows for i in ..: for w in ..: vector for j in ..: s[i, j] += byte_dot(word(a[i, 4 w] ..), b[w, j])
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from kernelgen.errors import ArgumentError
 from kernelgen.nest.index import add, is_by_data, stride, substitute, subtract, variables
 from kernelgen.nest.nodes import (
     Accumulate,
@@ -26,6 +27,8 @@ from kernelgen.nest.nodes import (
     Store,
     Var,
 )
+from kernelgen.plan import MatrixChoice
+from kernelgen.targets.cpu.loops.planned_loops import ChosenLoop
 from kernelgen.targets.cpu.statements.access import flat_index
 from kernelgen.targets.cpu.text.host import Host
 from kernelgen.tensor.dtypes import INT32, UINT8
@@ -73,15 +76,46 @@ class MatrixPlan:
     parts: tuple[Statement | MatrixSum, ...]
 
 
-def matrix_plan(loop: For, host: Host) -> MatrixPlan | None:
-    """The plan for a ``loop`` marked ROWS on a processor; None where its rows run one after the other."""
+def matrix_plan(loop: For, host: Host) -> MatrixPlan | str:
+    """The plan that the loop carries or that its choice makes, or why its rows run one after the other."""
+    if isinstance(loop, ChosenLoop):
+        return loop.plan
+    return planned_matrices(loop, choose_matrices(loop, host), host)
+
+
+def planned_matrices(loop: For, choice: MatrixChoice, host: Host) -> MatrixPlan | str:
+    """The plan of a ``choice`` for a ``loop`` marked ROWS on the processor ``host``. Raises ArgumentError when registers of
+    matrices cannot take its sums.
+    """
+    if not choice.registers:
+        return choice.why or "chosen so"
+    plan = _in_registers(loop, host)
+    if isinstance(plan, str):
+        raise ArgumentError(f"the loop over {loop.var} allows no registers of matrices: {plan}")
+    return plan
+
+
+def choose_matrices(loop: For, host: Host) -> MatrixChoice:
+    """The choice for a loop, and why."""
+    plan = _in_registers(loop, host)
+    if isinstance(plan, str):
+        return MatrixChoice(False, plan)
+    sums = [f"{part.words * part.count} words" for part in plan.parts if isinstance(part, MatrixSum)]
+    return MatrixChoice(True, f"{plan.height} rows at once, sums of {', '.join(sums)}")
+
+
+def _in_registers(loop: For, host: Host) -> MatrixPlan | str:
+    """The plan with all sums in registers that they can take, or why there are none."""
+    if not host.has_matrices:
+        return "the processor has none"
     length = subtract(loop.upper, loop.lower)
-    if not host.has_matrices or loop.step != 1 or not isinstance(length, Num):
-        return None
-    if not 1 < length.value <= MOST_SIDES * SIDE or not all(isinstance(part, For) for part in loop.body.statements):
-        return None
+    if loop.step != 1 or not isinstance(length, Num) or not 1 < length.value <= MOST_SIDES * SIDE:
+        return f"it is not over 2 to {MOST_SIDES * SIDE} rows"
+    if not all(isinstance(part, For) for part in loop.body.statements):
+        return "it holds more than loops"
     parts = tuple(_parts(loop))
-    return MatrixPlan(length.value, parts) if any(isinstance(part, MatrixSum) for part in parts) else None
+    has_sums = any(isinstance(part, MatrixSum) for part in parts)
+    return MatrixPlan(length.value, parts) if has_sums else "it holds no sum of products of bytes that they take"
 
 
 def _parts(loop: For) -> Iterator[Statement | MatrixSum]:
