@@ -48,6 +48,9 @@ from kernelgen.poly.model.window_recognition import MOST_WEIGHT_BYTES, passes_pa
 from kernelgen.tensor.dims import Dim
 from kernelgen.tensor.dtypes import INT8, UINT8
 
+LINE_BYTES = 64
+"""Of memory."""
+
 MOST_LOSS = 1.25
 """How much longer a share may take in blocks that leave no row over than in the best ones: some numbers have no divisor."""
 
@@ -89,6 +92,8 @@ class ConstantProduct:
     """A member of few iterations along which neighbours of a row read the same elements."""
     matrices: bool = False
     """Whether registers of matrices hold the sums."""
+    line: int = 1
+    """Vectors of results of which a line of memory is made: of bytes several, which products of bytes hand on."""
 
 
 def constant_product(band: Band, limits: CpuPlan) -> ConstantProduct | None:
@@ -96,7 +101,14 @@ def constant_product(band: Band, limits: CpuPlan) -> ConstantProduct | None:
     if not band.is_leaf or not band.permutable or window_members(band) is not None:
         return None
     sides = _sides(band, band.scop.constants)
-    return sides and replace(sides, matrices=takes_matrices(band, sides.row, sides.column, limits))
+    matrices = sides is not None and takes_matrices(band, sides.row, sides.column, limits)
+    return sides and replace(sides, matrices=matrices, line=_line(band, limits.unit))
+
+
+def _line(band: Band, unit: VectorUnit) -> int:
+    """The vectors of results that fill a line once they are bytes; one where what is multiplied is no bytes."""
+    reads = [read.buffer.dtype for axis in band.axes for statement, _ in axis.follows for read in statement.reads]
+    return max(1, LINE_BYTES // unit.lanes) if unit.adds_bytes and all(dtype.itemsize == 1 for dtype in reads) else 1
 
 
 def _sides(band: Band, constants: frozenset[str]) -> ConstantProduct | None:
@@ -183,17 +195,17 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
     others = sum(axis.coincident for axis in band.axes) > 2
     if not isinstance(rows, int) or others or not band.outermost or columns is None:
         return None
-    dealt = [share for share in _equal_shares(rows, limits.threads) if _fits(share, columns, limits.unit)]
+    dealt = [share for share in _equal_shares(rows, limits.threads) if _fits(share, columns, limits.unit, sides.line)]
     if sides.matrices:
         dealt = [share for share in dealt if share % rows_of_block(share) == 0]
     least = LEAST_SHARE if _weight_bytes(band, columns) <= MOST_WEIGHT_BYTES else LEAST_PASS
-    share = min(dealt, key=lambda share: (_row_time(share, columns, limits.unit, least), -share), default=rows)
+
+    def time(share: int) -> float:
+        """The cycles of a row in shares of this size, those of fewer than the least rows behind all others."""
+        return inf if share < least else row_time(share, columns, limits.unit, sides.line)
+
+    share = min(dealt, key=lambda share: (time(share), -share), default=rows)
     return share if share < rows else None
-
-
-def _row_time(share: int, columns: Dim, unit: VectorUnit, least: int) -> float:
-    """The cycles of a row in shares of this size, those of fewer than ``least`` rows behind all others."""
-    return inf if share < least else row_time(share, columns, unit)
 
 
 def _equal_shares(rows: int, threads: int) -> Iterator[int]:
@@ -201,9 +213,9 @@ def _equal_shares(rows: int, threads: int) -> Iterator[int]:
     return (rows // count for count in range(threads, rows // LEAST_SHARE + 1, threads) if rows % count == 0)
 
 
-def _fits(share: int, columns: Dim, unit: VectorUnit) -> bool:
+def _fits(share: int, columns: Dim, unit: VectorUnit, line: int) -> bool:
     """Whether blocks that leave none of its rows over lose little, and its results find room."""
-    best, whole = (block_for(share, columns, unit, whole) for whole in (False, True))
+    best, whole = (block_for(share, columns, unit, whole, line=line) for whole in (False, True))
     if block_time(share, columns, whole, unit) > MOST_LOSS * block_time(share, columns, best, unit):
         return False
     return isinstance(columns, int) and (columns % whole[1] == 0 or share * columns <= MOST_ELEMENTS)
@@ -288,7 +300,7 @@ def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     if share is None:
         widest = _widest_digits(band, limits.unit) if rows == 1 and limits.unit.adds_bytes else MOST_VECTORS
         return block_for(rows, columns, limits.unit, widest=widest, threads=threads)
-    return block_for(share, columns, limits.unit, whole=True)
+    return block_for(share, columns, limits.unit, whole=True, line=sides.line)
 
 
 def _widest_digits(band: Band, unit: VectorUnit) -> int:
