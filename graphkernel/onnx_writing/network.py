@@ -109,6 +109,8 @@ def _in_planes(write: Write) -> Write:
 def _conv(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> object:
     window = {"strides": node.attrs.ints("stride", (1, 1)), "dilations": node.attrs.ints("dilation", (1, 1))}
     name = "ConvInteger" if node.out.type.dtype == BYTE_SUMS else "Conv"
+    if name == "Conv" and not node.args[0].type.dtype.is_float:
+        x = (cast(writer, x[0], node.out.type.dtype), *x[1:])
     return writer.emit(name, *x, result=result, pads=pads(node), group=node.attrs.int("group", 1), **window)
 
 

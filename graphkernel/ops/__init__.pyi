@@ -191,7 +191,7 @@ def constant_of_shape(extents: Any, shape: Dim | Sequence[Dim], value: float = 0
     """value in every element, of data type dtype (float32). The operand holds the extents; the attribute shape repeats them for the type."""
 
 def conv2d(x: Any, weight: Any, stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1, format: str = 'NCHW', places: Dim | Sequence[Dim] = ()) -> Any:
-    """Two-dimensional convolution, NCHW and OIHW or NHWC and HWIO; pad is one amount or (top, bottom, left, right); a bias is a BiasAdd. Images of uint8 and weights of int8 give sums of int32."""
+    """Two-dimensional convolution, NCHW and OIHW or NHWC and HWIO; pad is one amount or (top, bottom, left, right); a bias is a BiasAdd. Images of uint8 and weights of int8 give sums of int32, those with weights of float32 sums of float32."""
 
 def conv2d_backprop_filter(dy: Any, x: Any, filter_size: Dim | Sequence[Dim], stride: int | Sequence[int] = 1, pad: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1, format: str = 'NCHW') -> Any:
     """(dy, x) -> dweight, NCHW and OIHW or NHWC and HWIO."""

@@ -29,7 +29,7 @@ from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.cast import CAST
 from kernelgen.tensor.operators.layout import TRANS_DATA
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, MATMUL_INTEGER, STORED_MATMUL
-from kernelgen.tensor.operators.nn import BYTE_SUMS, CONV2D
+from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.shape import RESHAPE
 from kernelgen.tensor.operators.type_rules import axes_of
 from kernelgen.tensor.types import TensorType
@@ -108,7 +108,7 @@ def quantized_operand(area: Area, limits: Limits) -> Iterable[Area]:
 def _byte_product(area: Area) -> Node | None:
     """The product of bytes that a kernel of ours computes in an ``area``."""
     found = product_of(area)
-    return found if found is not None and is_own(found) and found.out.type.dtype == BYTE_SUMS else None
+    return found if found is not None and is_own(found) and _is_byte(found.args[0]) else None
 
 
 @fusion(Direction.BACKWARD, kinds=(Kind.OPAQUE,), ops=PRODUCTS)

@@ -10,7 +10,6 @@ from kernelgen.composite.window_shapes import is_channels_last, pooled_dims
 from kernelgen.semantics.algebra import Array
 from kernelgen.semantics.matmul import wide_type
 from kernelgen.semantics.shape import result_shape
-from kernelgen.tensor.dtypes import INT32
 from kernelgen.tensor.operator import Application
 
 
@@ -79,7 +78,7 @@ def _convolved(image: Array, weights: Array, node: Application) -> Array:
     channels, height, width, _ = weights.shape
     rows = (image.shape[1] - (height - 1) * dilation[0] - 1) // stride[0] + 1
     columns = (image.shape[2] - (width - 1) * dilation[1] - 1) // stride[1] + 1
-    kind = np.int32 if node.out.dtype == INT32 else wide_type(image)
+    kind = wide_type(image) if node.args[0].dtype.is_float else node.out.dtype.numpy
     total = np.zeros((image.shape[0], rows, columns, channels), kind)
     for (y, x), window in _windows(image, (height, width), (rows, columns), stride, dilation):
         total += window.astype(kind) @ weights[:, y, x].astype(kind).T

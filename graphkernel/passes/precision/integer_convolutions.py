@@ -7,8 +7,8 @@ Before and after::
     y = ConvInteger(q, w, z, pads)                   y = ...Conv2D(Round(RealDiv(Pad(x), s)) + z, w)...
 
 What is around an image is its zero point, the byte of 0: so the image is padded with zeros before it is quantized. Nothing is
-taken off where ``x`` is known not to be negative, since then ``z`` is 0. Convolutions of groups are on floats, which are as
-exact where their sums stay below ``2^24``. All convolutions that fit become kernels, or none does, as
+taken off where ``x`` is known not to be negative, since then ``z`` is 0. Convolutions of groups are summed in floats, which are
+as exact where sums stay below ``2^24``. All convolutions that fit become kernels, or none does, as
 :mod:`graphkernel.cluster.convolution_cost` says of the regions that follow.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.cluster.stored_weights import known
-from graphkernel.ops import Tensor, apply
+from graphkernel.ops import Tensor
 from graphkernel.ops.library.host import attributes_from_json
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.named_fusion.written_quant import given_operands, is_onnx
@@ -33,11 +33,12 @@ from graphkernel.passes.precision.byte_convolutions import (
     bordered,
     cost_of_images,
     has_margins,
+    of_groups,
     padded,
     sums_of_bytes,
+    taken_off,
 )
 from graphkernel.passes.precision.quantization import (
-    FLOAT,
     INT32,
     UINT8,
     cast,
@@ -46,13 +47,12 @@ from graphkernel.passes.precision.quantization import (
 )
 from graphkernel.patterns.ranges import NON_NEGATIVE, Ranges
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
-from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.types import Attrs
 
 QUANTIZER, NOTSET = "DynamicQuantizeLinear", b"NOTSET"
 IMAGE = 4
-EXACT_TERMS = (1 << 24) // 255**2
-"""Products of two differences of bytes whose sum floats hold exactly."""
+EXACT_TERMS = (1 << 24) // (4 * 255 * 128)
+"""Of a window whose sum is exact in floats: bytes times bytes with a sign, less both zero points, two such bytes."""
 
 
 class Weights(NamedTuple):
@@ -109,10 +109,9 @@ def _convolution(node: Node) -> Convolution | None:
     attrs, weights = _attributes(node), None if numbers is None else _weights(numbers, zeros)
     if image is None or weights is None or attrs is None or (zero is not None and zero.type.size != 1):
         return None
-    if attrs.int("group", 1) > 1:
-        return Convolution(weights, attrs) if weights.numbers[0].size <= EXACT_TERMS else None
+    is_exact = not of_groups(attrs) or weights.numbers[0].size <= EXACT_TERMS
     are_borders_known = zero is None or zero.is_known or is_onnx(image.node, QUANTIZER)
-    return Convolution(weights, attrs) if are_borders_known or not has_margins(attrs) else None
+    return Convolution(weights, attrs) if is_exact and (are_borders_known or not has_margins(attrs)) else None
 
 
 def operands(node: Node) -> tuple[Value | None, ...]:
@@ -177,18 +176,18 @@ class _Rewriter:
 
     def convolved(self, image: Tensor, zero: Value | None, found: Convolution) -> Tensor:
         """The sums, zero points taken off; ``zero`` is that of the ``image``, 0 if there is none."""
-        weights, attrs = found
-        offset = self.offset(image, zero)
-        if attrs.int("group", 1) > 1:
-            return _by_groups(image, offset, found)
-        image, attrs = self.bordered(image, attrs, offset)
-        total = sums_of_bytes(image, attrs, weights.numbers)
-        if isinstance(offset, Tensor) or offset.any():
-            total = total - cast(offset, INT32) * _by_channels(weights.sums)
+        weights, offset = found.weights, self.offset(image, zero)
+        image, attrs = self.bordered(image, found.attrs, offset)
+        total = taken_off(sums_of_bytes(image, attrs, weights.numbers), offset, weights.sums)
         if weights.zeros.any():
-            seen = sums_of_bytes(image, attrs, np.ones_like(weights.numbers[:1]))
-            total = total - seen * _by_channels(weights.zeros)
-        return total
+            total = total - self.seen(image, attrs, weights)
+        return cast(total, INT32) if of_groups(attrs) else total
+
+    def seen(self, image: Tensor, attrs: Attrs, weights: Weights) -> Tensor:
+        """The sum of the bytes of each window times the zero point of its weights."""
+        ones = np.ones_like(weights.numbers if of_groups(attrs) else weights.numbers[:1])
+        sums = sums_of_bytes(image, attrs, ones)
+        return sums * weights.zeros[:, None, None].astype(sums.dtype.numpy)
 
     def offset(self, image: Tensor, zero: Value | None) -> Tensor | Array:
         """The zero point of an ``image``, given as ``zero``; an array where it is known."""
@@ -207,15 +206,3 @@ class _Rewriter:
         of = self.quantized[image.value]
         wide, left = padded(Tensor(of.x, image.builder), attrs, 0.0)
         return quantized(wide, Tensor(of.scale, image.builder), offset, UINT8), left
-
-
-def _by_groups(image: Tensor, offset: Tensor | Array, found: Convolution) -> Tensor:
-    """By floats: around an image is 0, since its zero point is taken off before."""
-    weights, attrs = found
-    numbers = weights.numbers.astype(np.int32) - weights.zeros[:, None, None, None]
-    floats = cast(cast(image, INT32) - cast(offset, INT32), FLOAT)
-    return cast(apply(CONV2D, floats, numbers.astype(np.float32), **attrs), INT32)
-
-
-def _by_channels(numbers: Array) -> Array:
-    return numbers[:, None, None]

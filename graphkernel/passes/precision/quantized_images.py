@@ -7,7 +7,7 @@ Before and after::
                DequantizeLinear(w, t))
 
 A library computes on bytes from one convolution to the next, in a layout of its own, and kernels between them would cost two
-changes each time. So all that quantizes becomes arithmetic, and convolutions are on bytes or, of groups, on floats, if
+changes each time. So all that quantizes becomes arithmetic, and convolutions are on bytes, if
 :mod:`graphkernel.cluster.convolution_cost` says of all regions that follow that they are faster with channels last.
 """
 
@@ -30,8 +30,10 @@ from graphkernel.passes.precision.byte_convolutions import (
     Array,
     bordered,
     cost_of_images,
+    of_groups,
     raised,
     sums_of_bytes,
+    taken_off,
 )
 from graphkernel.passes.precision.quantization import FLOAT, INT32, UINT8, cast, dequantized, quantized
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
@@ -105,19 +107,18 @@ class _Rewriter:
         return Scaled(numbers, scale, zero) if unsigned is None else Scaled(unsigned, scale, raised(zero))
 
     def convolved(self, node: Node, weights: tuple[Array, Array], builder: Builder) -> Tensor:
-        """A convolution on bytes where its windows have all channels, else on floats."""
+        """A convolution on bytes where its image stands for bytes, else on floats."""
         numbers, scales = weights
         image, by_channels = self.read.get(node.args[0]), scales.reshape(-1, 1, 1)
-        if image is None or node.attrs.int("group", 1) > 1:
+        if image is None:
             floats = numbers.astype(np.float32) * by_channels[..., None]
             return apply(CONV2D, Tensor(node.args[0], builder), floats, **node.attrs)
-        bytes_, zero = Tensor(image.bytes, builder), int(image.zero)
+        bytes_, zero = Tensor(image.bytes, builder), image.zero
         if bytes_.dtype.name == "int8":
-            bytes_, zero = cast(cast(bytes_, INT32) + np.int32(BYTE_HALF), UINT8), zero + BYTE_HALF
-        total = sums_of_bytes(*bordered(bytes_, node.attrs, zero), numbers)
-        if zero:
-            total = total - np.int32(zero) * numbers.sum((1, 2, 3), dtype=np.int32)[:, None, None]
-        return cast(total, FLOAT) * (by_channels * image.scale)
+            bytes_, zero = cast(cast(bytes_, INT32) + np.int32(BYTE_HALF), UINT8), raised(zero)
+        total = sums_of_bytes(*bordered(bytes_, node.attrs, int(zero)), numbers)
+        total = taken_off(total, zero, numbers.sum((1, 2, 3), dtype=np.int32))
+        return (total if of_groups(node.attrs) else cast(total, FLOAT)) * (by_channels * image.scale)
 
 
 def _scales(node: Node) -> tuple[Array, Array] | None:

@@ -6,7 +6,7 @@ is the layout. Weights are OIHW beside NCHW and HWIO beside NHWC.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +16,16 @@ from kernelgen.tensor.operator import Kind, Traits
 from kernelgen.tensor.operators.attributes import dims, flag, plain, repeated, whole
 from kernelgen.tensor.operators.families import Array, declare, rounded
 from kernelgen.tensor.operators.type_rules import expect_dtype, floating
-from kernelgen.tensor.types import Attrs, Dim, Shape, Sym, TensorType, dtype
+from kernelgen.tensor.types import Attrs, Dim, DType, Shape, Sym, TensorType, dtype
 
 Types = tuple[TensorType, ...]
 
 NHWC = "NHWC"
-BYTE_FACTORS, BYTE_SUMS = (dtype("uint8"), dtype("int8")), dtype("int32")
-"""What a convolution of bytes is of, and what it sums them in."""
+BYTE_SUMS, FLOAT32 = dtype("int32"), dtype("float32")
+SUMS_OF_BYTES: Mapping[tuple[DType, DType], DType] = {
+    (dtype("uint8"), dtype("int8")): BYTE_SUMS, (dtype("uint8"), FLOAT32): FLOAT32
+}  # fmt: skip
+"""What a convolution of an image of bytes sums, by the data types of the image and of the weights."""
 
 FORMAT = plain("format", "str", "NCHW")._replace(quiet=True)
 PLACES = dims("places", ())._replace(quiet=True)
@@ -131,7 +134,7 @@ def conv_sizes(weight: Shape, attrs: Attrs) -> tuple[Dim, Dim, Shape]:
 
 def _conv_type(types: Types, attrs: Attrs) -> Types:
     x, weight = types
-    result = BYTE_SUMS if (x.dtype, weight.dtype) == BYTE_FACTORS else expect_dtype(floating, x, weight)
+    result = SUMS_OF_BYTES.get((x.dtype, weight.dtype)) or expect_dtype(floating, x, weight)
     group = attrs.int("group", 1)
     if x.rank != 4 or weight.rank != 4 or not all(isinstance(dim, int) for dim in weight.shape):
         raise TypeRuleError("expects four dims and a static weight, NCHW with OIHW or NHWC with HWIO")
@@ -144,9 +147,10 @@ def _conv_type(types: Types, attrs: Attrs) -> Types:
 
 def _conv(x: Array, weight: Array, *, attrs: Attrs) -> Array:
     """Two-dimensional convolution, NCHW and OIHW or NHWC and HWIO; pad is one amount or (top, bottom, left, right); a bias
-    is a BiasAdd. Images of uint8 and weights of int8 give sums of int32."""
+    is a BiasAdd. Images of uint8 and weights of int8 give sums of int32, those with weights of float32 sums of float32."""
     if x.dtype == np.uint8:
-        x, weight = x.astype(np.int32), weight.astype(np.int32)
+        of = np.int32 if weight.dtype == np.int8 else weight.dtype
+        x, weight = x.astype(of), weight.astype(of)
     planes = np.transpose(weight, (3, 2, 0, 1)) if is_nhwc(attrs) else weight
     group, (out, inner, *kernel) = attrs.int("group", 1), planes.shape
 

@@ -92,7 +92,7 @@ def test_sums_are_of_bytes_but_those_of_groups(form: str) -> None:
 def test_bytes_without_a_sign_are_all_that_kernels_hand_on(zero: str) -> None:
     given, _ = network(ZEROS[zero], *FORMS["padded"])
     made = gk.optimize(import_onnx(given), opt_level=2, target="cpu")
-    *kernels, last = made.operators  # which puts the result into its order
+    *kernels, _ = made.operators  # the last one puts the result into its order
     read = [arg for kernel in kernels for arg in kernel.args if arg.node in kernels]
     assert {value.type.dtype.name for value in read} == {"uint8"}
 
