@@ -26,6 +26,7 @@ from kernelgen.nest.nodes import Block, Grid, Nest
 from kernelgen.plan import Plan
 from kernelgen.transforms.ascend.materialise_operands import round_factors
 from kernelgen.transforms.common.array_contraction import contract, contract_large, contract_shared, is_contracted
+from kernelgen.transforms.common.array_regions import regions_apart
 from kernelgen.transforms.common.hoist_invariants import hoist
 from kernelgen.transforms.common.initialize_reductions import initialize
 from kernelgen.transforms.common.merge_accumulations import merge_accumulations
@@ -143,6 +144,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
         lambda plan: plan.cpu.unit.lanes,
         needs=(WITHOUT_STORAGE, INITIALIZED),
     ),
+    Stage(regions_apart, "whole panels and columns beside them are told apart before loops over panels join"),
     Stage(
         join, "prepared panels are the same for all rows and for what follows, and stay in a cache for one loop alone"
     ),

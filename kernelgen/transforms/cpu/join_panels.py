@@ -13,18 +13,17 @@ the memory of one piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.ranges import Range, range_of, values_of
+from kernelgen.nest.ranges import Range, range_of
 from kernelgen.nest.substitute import substituted
 from kernelgen.nest.walk import Place, accesses_of, map_blocks, redirect, statements, stored_buffers
 from kernelgen.system.cached_property import cached_property
+from kernelgen.transforms.common.reached import Access, reached
 
-_AROUND = (n.For, n.If, n.Grid)
 _LINEAR = (n.IndexOp.ADD, n.IndexOp.SUB, n.IndexOp.MUL)
 
 
@@ -111,15 +110,15 @@ class _Reach:
         return sorted(both & (self.written | other.written))
 
     @cached_property
-    def everywhere(self) -> Sequence[_Access]:
+    def everywhere(self) -> Sequence[Access]:
         """All accesses, with the ranges of the variables in scope."""
-        return tuple(_reached(self.root, {}, None))
+        return tuple(reached(self.root))
 
     @cached_property
-    def first_and_second(self) -> Sequence[tuple[_Access, _Access]]:
+    def first_and_second(self) -> Sequence[tuple[Access, Access]]:
         """The accesses of the loop's first iteration, each with that of the second."""
         assert isinstance(self.root, n.For)
-        return tuple(zip(*(_reached(self.root, {}, first) for first in (0, self.root.step)), strict=True))
+        return tuple(zip(*(reached(self.root, {}, first) for first in (0, self.root.step)), strict=True))
 
     def spans(self, name: str, dim: int) -> Range:
         """Where it touches a buffer along a dim."""
@@ -139,32 +138,13 @@ class _Reach:
         step = self.root.step
         pairs = [pair for pair in self.first_and_second if pair[0].buffer == name]
 
-        def is_own(dim: int, here: _Access, there: _Access) -> bool:
+        def is_own(dim: int, here: Access, there: Access) -> bool:
             at, next_ = range_of(here.place[dim], here.known), range_of(there.place[dim], there.known)
             if at.low is None or at.high is None or next_.low is None or not _is_linear(here.place[dim]):
                 return False
             return at.low >= 0 and at.high < step and (next_.low, next_.high) == (at.low + step, at.high + step)
 
         return frozenset(d for d in range(len(self.touched[name][0])) if all(is_own(d, *pair) for pair in pairs))
-
-
-class _Access(NamedTuple):
-    """A buffer's name, the place, and the ranges of the variables there: loops beside each other may share names."""
-
-    buffer: str
-    place: tuple[n.Index, ...]
-    known: Mapping[str, Range]
-
-
-def _reached(part: n.Statement, known: Mapping[str, Range], first: int | None) -> Iterator[_Access]:
-    """Every access; ``first`` is the only value of the outermost loop where that is given."""
-    for buffer, index in accesses_of(part):
-        yield _Access(buffer.name, index, known)
-    if isinstance(part, n.For):
-        known = {**known, part.var: values_of(part, known) if first is None else Range(first, first)}
-    inside = part.statements if isinstance(part, n.Block) else part.body.statements if isinstance(part, _AROUND) else ()
-    for inner in inside:
-        yield from _reached(inner, known, None)
 
 
 def _is_linear(index: n.Index) -> bool:

@@ -32,7 +32,7 @@ def scaled(channels: int) -> KernelDesc:
 
 def is_along_pixels(desc: KernelDesc) -> bool:
     """Whether vectors run along what is not written as it lies."""
-    (reason,) = {band.why for band in lower(desc, Plan()).plan.bands}
+    (reason,) = {band.why for band in lower(desc, Plan()).plan.bands or ()}
     return "fills no vector" in reason
 
 

@@ -1,0 +1,91 @@
+"""Regions of a temporary that have no element in common are temporaries of their own, and nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_examples import Writer, tensor
+
+import kernelgen
+from kernelgen.composite.description import KernelDesc
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import Alloc, Buffer, Index, LoopKind, Nest, Num, Space, Statement, Store, Var
+from kernelgen.nest.nodes import Load as Read
+from kernelgen.nest.walk import statements
+from kernelgen.plan import Plan
+from kernelgen.stages import lower
+from kernelgen.transforms.common.array_regions import regions_apart
+from tests.support.nests import block, buffer, loop, output
+
+COLUMNS = 40
+I, J = Var("i"), Var("j")  # noqa: E741
+X, Y, T = buffer("x", COLUMNS), output("y", COLUMNS), Buffer("t", buffer("x").dtype, (COLUMNS,), Space.WORKSPACE)
+
+
+def copied(to: Buffer, of: Buffer, first: int, count: int, step: int = 0) -> Statement:
+    """Elements from the first one on, behind each other."""
+    place: Index = ix.add(I, Num(first))
+    return loop(I, count, Store(to, (place,), Read(of, (ix.add(place, Num(step)),))), kind=LoopKind.SERIAL)
+
+
+def nest(*parts: Statement) -> Nest:
+    return Nest("copies", (), (X, Y, T), block(*parts))
+
+
+def temporaries(given: Nest) -> dict[str, tuple[object, ...]]:
+    return {each.name: each.shape for each in regions_apart(given).buffers if each.space is Space.WORKSPACE}
+
+
+def test_parts_that_nothing_joins_are_temporaries_as_large_as_they_are() -> None:
+    given = nest(copied(T, X, 0, 32), copied(T, X, 32, 8), copied(Y, T, 0, 32), copied(Y, T, 32, 8))
+    assert temporaries(given) == {"t_part0": (32,), "t_part1": (8,)}
+    parts = [store for store in statements(regions_apart(given).body) if isinstance(store, Store)]
+    assert [part.buffer.name for part in parts] == ["t_part0", "t_part1", "y", "y"]
+    last = parts[-1].value
+    assert isinstance(last, Read)
+    assert last.buffer.name == "t_part1"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        nest(copied(T, X, 0, 32), copied(T, X, 32, 8), copied(Y, T, 0, 40)),
+        nest(copied(T, X, 0, 33), copied(T, X, 32, 8), copied(Y, T, 0, 32), copied(Y, T, 33, 7)),
+        nest(copied(T, X, 0, 32), copied(T, X, 32, 8), copied(Y, T, 0, 32, step=1), copied(Y, T, 32, 8)),
+    ],
+    ids=["one reads all", "one is written twice", "one reads a place further"],
+)
+def test_what_has_an_element_in_common_stays_one(given: Nest) -> None:
+    assert regions_apart(given) is given
+
+
+def test_a_place_that_data_decides_is_in_no_region() -> None:
+    symbols = loop(Var("k"), 2, Store(T, (Var("n"),), Read(X, (Num(0),))), kind=LoopKind.SERIAL)
+    given = nest(copied(T, X, 0, 32), symbols, copied(Y, T, 0, 32))
+    assert regions_apart(given) is given
+
+
+def product(rows: int, columns: int) -> KernelDesc:
+    writer = Writer()
+    a, b, c = tensor("a", rows, 24), tensor("b", 24, columns), tensor("c", columns)
+    shape = (rows, columns)
+    total = writer.op("MatMul", a, b, shape=shape, transpose_a=False, transpose_b=False)
+    return writer.desc("product", (a, b, c), writer.op("Exp", writer.op("Add", total, c, shape=shape), shape=shape))
+
+
+def test_sums_of_a_panel_lie_together_also_where_columns_are_left_over() -> None:
+    """Rows of 1024 floats would fall into one set of the first cache."""
+    found = lower(product(196, 1024), Plan(), constants=frozenset({1})).nest
+    held = [
+        part.buffer.shape for part in statements(found.body) if isinstance(part, Alloc) and len(part.buffer.shape) == 2
+    ]
+    assert held
+    assert all(columns < 1024 for _, columns in held)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(196, 1024), (98, 80), (196, 200), (64, 65)])
+def test_products_with_columns_left_over_are_right(rows: int, columns: int) -> None:
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.uniform(-0.3, 0.3, shape).astype(np.float32) for shape in ((rows, 24), (24, columns), (columns,)))
+    kernel = kernelgen.compile(product(rows, columns), constants=(1,))
+    np.testing.assert_allclose(kernel(*kernel.call_inputs([a, b, c]))[0], np.exp(a @ b + c), rtol=1e-4)
