@@ -66,29 +66,18 @@ def to_desc(kernel: Node | Graph, target: str = "cpu") -> KernelDesc:
     body = basic(body)
     marks = kernel.attrs if isinstance(kernel, Node) else Attrs()
     named = _Named(_assigned(body) if marks.get("composite_type") == "atomic_add" else frozenset())
-    inputs = tuple(named.parameter(value, f"input_{position}") for position, value in enumerate(body.inputs))
-    untold = untold_symbols(body)
-    if untold:
-        inputs = (*inputs, _parameter(EXTENTS, TensorType((*map(sym, untold), 0), dtype("uint8"))))
+    inputs = named.inputs(body)
     for node in body.operators:
         named.operator(node)
-    stored = {alias.output for alias in body.aliases}
-    positions = [position for position in range(len(body.outputs)) if position not in stored]
-    outputs: list[Value] = []
-    for position in positions:
-        outputs.append(named.output(body.outputs[position], {*inputs, *outputs}))
-    names = [named.result(value) for value in outputs]
-    for alias in body.aliases:
-        outputs.append(named.emit(ASSIGN, (inputs[alias.input], named.read(body.outputs[alias.output])), Attrs()).out)
-    aliases = tuple(Alias(len(names) + place, alias.input) for place, alias in enumerate(body.aliases))
-    stores = [inputs[alias.input].node.name for alias in body.aliases]
+    results = named.results(body, inputs)
+    graph = named.graph(body, inputs, results.values())
     stitched = _stitched(body) if target == "gpu" else ()
     desc = KernelDesc(
-        Graph(body.name, inputs, tuple(outputs), aliases, (*names, *stores)),
+        graph,
         tuple(named.steps),
         PROCESS[target],
         buffer_stitch=tuple((named.result(named.read(value)),) for value in stitched),
-        parallel_fusion=_parallel(marks, dict(zip(positions, names, strict=True))),
+        parallel_fusion=_parallel(marks, {position: named.result(value) for position, value in results.items()}),
     )
     if not marks.bool(BY_ROWS, False):
         return desc
@@ -260,10 +249,13 @@ class _Named:
     constants: int = 0
     _values: dict[Value, Value] = field(default_factory=dict[Value, Value])
 
-    def parameter(self, value: Value, name: str) -> Value:
-        """Gives an input its name."""
-        self._values[value] = _parameter(name, value.type)
-        return self._values[value]
+    def inputs(self, body: Graph) -> tuple[Value, ...]:
+        """The inputs under their names, and behind them what tells the symbols that their shapes do not."""
+        inputs = [_parameter(f"input_{position}", value.type) for position, value in enumerate(body.inputs)]
+        self._values.update(zip(body.inputs, inputs, strict=True))
+        untold = untold_symbols(body)
+        more = [_parameter(EXTENTS, TensorType((*map(sym, untold), 0), dtype("uint8")))] if untold else []
+        return (*inputs, *more)
 
     def operator(self, node: Node) -> None:
         """One operator of the body, as it is."""
@@ -299,7 +291,22 @@ class _Named:
         self.constants += 1
         return self._values[value]
 
-    def output(self, value: Value, taken: set[Value]) -> Value:
+    def results(self, body: Graph, inputs: tuple[Value, ...]) -> dict[int, Value]:
+        """What stands for each output that is stored into none of the ``inputs`` of the ``body``, by its position."""
+        found: dict[int, Value] = {}
+        for position in sorted({*range(len(body.outputs))} - {alias.output for alias in body.aliases}):
+            found[position] = self._own(body.outputs[position], {*inputs, *found.values()})
+        return found
+
+    def graph(self, body: Graph, inputs: tuple[Value, ...], results: Collection[Value]) -> Graph:
+        """The ``body`` of named ``inputs`` and ``results``, and of what is stored into inputs after all else."""
+        names = [self.result(value) for value in results] + [inputs[alias.input].node.name for alias in body.aliases]
+        stores = [(inputs[alias.input], self.read(body.outputs[alias.output])) for alias in body.aliases]
+        stored = [self.emit(ASSIGN, store, Attrs()).out for store in stores]
+        aliases = tuple(Alias(len(results) + place, alias.input) for place, alias in enumerate(body.aliases))
+        return Graph(body.name, inputs, (*results, *stored), aliases, tuple(names))
+
+    def _own(self, value: Value, taken: set[Value]) -> Value:
         """What stands for a result, a copy when the value is no result of its own."""
         found = self.read(value)
         if not found.is_known and found not in taken:

@@ -30,6 +30,7 @@ from kernelgen.native import mapped
 from kernelgen.native.processor import processor
 from kernelgen.system.cores import core_count
 from kernelgen.system.json_parts import text, wholes
+from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.system.object_cache import cache_key, leading, read_entry, write_entry
 from kernelgen.tensor.constant_data import ConstantData
 from kernelgen.tensor.graph import Graph
@@ -68,42 +69,73 @@ def compile(  # the public name
     ``communicator`` is this process among others, for graphs with collectives (:mod:`graphkernel.communication`), or a
     mapping from the names of their groups. It is no part of what is kept: all ranks share that.
     """
-    if communicator is not None:
-        told: dict[str, Any] = {"compiler": compiler, "host": host, "strict": strict}
-        made = compile(graph, opt_level, target, flags, **told, threads=threads, progress=progress, tuned=tuned)
-        return made.over(communicator)
     tunings = None if tuned is None else _tunings(tuned)
-    make = partial(
-        _made, graph, opt_level, target, flags,
-        compiler=compiler, host=host, strict=strict, threads=threads, progress=progress, tuned=tunings,
-    )  # fmt: skip
-    is_graph = isinstance(graph, Graph)  # pyright: ignore[reportUnnecessaryIsInstance]  # users give anything
-    is_plain = is_graph and compiler is None and isinstance(host, str) and target == "cpu"
-    is_plain = is_plain and not _has_rules(graph)
-    asked = repr((opt_level, sorted(flags.items()) if isinstance(flags, Mapping) else flags, host, strict, threads))
-    asked += tunings.digest if tunings else ""
+    asked = _Asked(opt_level, target, flags, compiler, host, strict, threads, progress, tunings)
+    if communicator is not None:
+        return compile(graph, **asked._asdict()).over(communicator)
     environment = Environment.read()
-    if not (is_plain and is_kept(f"{asked}{environment.flags}", environment)):
-        return make()
+    is_graph = isinstance(graph, Graph)  # pyright: ignore[reportUnnecessaryIsInstance]  # users give anything
+    is_plain = is_graph and asked.is_plain and not _has_rules(graph)
+    if is_plain and is_kept(f"{asked.key}{environment.flags}", environment):
+        return _kept(graph, asked, environment)
+    return asked.made(graph)
+
+
+class _Asked(NamedTuple):
+    """What is asked for beside the graph: parameters of :func:`compile`, by their names."""
+
+    opt_level: int | None
+    target: str
+    flags: str | Mapping[str, object] | None
+    compiler: Callable[..., Any] | None
+    host: Any
+    strict: bool
+    threads: int | None
+    progress: Any
+    tuned: Tunings | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether text says all that is asked for, and a package can hold what is made of it."""
+        return self.compiler is None and isinstance(self.host, str) and self.target == "cpu"
+
+    @property
+    def key(self) -> str:
+        """What decides about the result, as text."""
+        flags = sorted(self.flags.items()) if isinstance(self.flags, Mapping) else self.flags
+        asked = repr((self.opt_level, flags, self.host, self.strict, self.threads))
+        return asked + (self.tuned.digest if self.tuned else "")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a model's file is compiled with by a process that reads it itself."""
+        return {name: getattr(self, name) for name in ("opt_level", "flags", "host", "strict", "threads")}
+
+    def made(self, graph: Graph) -> Executable:
+        """The executable, by the optimizer and the compiler."""
+        from graphkernel import driver  # the optimizer loads when something is compiled for the first time
+
+        return driver.compile(graph, **self._asdict())
+
+
+def _kept(graph: Graph, asked: _Asked, environment: Environment) -> Executable:
+    """The executable from disk, where it is kept when it was made."""
     text, constants = content_of(graph)
-    place = _Place(cache_key(text, asked, repr(environment), surroundings()))
-    named: dict[str, Any] = {"host": host, "strict": strict, "threads": threads}
-    asking = {**named, "tuned": tunings}
-    anew = partial(_made, graph, opt_level, target, flags, **asking)
-    recall = partial(_recalled, place, constants, threads, anew)
+    place = _Place(cache_key(text, asked.key, repr(environment), surroundings()))
+    unwatched = asked._replace(progress=None)  # whoever watched this time need not be there the next
+    recall = partial(_recalled, place, constants, asked.threads, partial(unwatched.made, graph))
     found = recall()
-    if found is None and tunings is None and (model := file_of(graph)) is not None:
-        built = model.compile({"opt_level": opt_level, "flags": flags, **named}, progress)
-        found = recall(built)
+    if found is None and asked.tuned is None and (model := file_of(graph)) is not None:
+        found = recall(model.compile(asked.settings, asked.progress))
     if found is None:
         with leading(place.folder, ROOM, place.key, place.shared):
             found = recall()  # somebody else may have made it meanwhile
             if found is None:
-                found = make()
+                found = asked.made(graph)
                 with suppress(PackageError):  # what no package can hold is compiled each time
                     place.keep(found, constants)
                 return found
-    found.again = partial(compile, graph, opt_level, target, flags, **asking)
+    found.again = partial(compile, graph, **unwatched._asdict())
     return found
 
 
@@ -231,9 +263,3 @@ def _story(anew: Callable[[], Executable]) -> Story:
     story = anew().report.story
     assert story is not None, "what was compiled just now has one"
     return story()
-
-
-def _made(graph: Graph, *positional: Any, **keywords: Any) -> Executable:
-    from graphkernel import driver  # the optimizer loads when something is compiled for the first time
-
-    return driver.compile(graph, *positional, **keywords)

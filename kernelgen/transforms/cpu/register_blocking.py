@@ -17,8 +17,8 @@ take its terms in any order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 
 from kernelgen.nest import nodes as n
@@ -63,36 +63,52 @@ def _held(
     around = reduction_of(loop)
     if around is None:
         return None
-    vector = around[-1]
-    targets = _targets(around[:-1], vector)
-    length = subtract(vector.upper, vector.lower)
-    if not targets or not isinstance(length, n.Num) or length.value > MAX_LENGTH:
+    *outer, vector = around
+    targets, length = _targets(outer, vector), subtract(vector.upper, vector.lower)
+    if not targets or not isinstance(length, n.Num) or length.value > MAX_LENGTH or not _only_these(loop, targets):
         return None
-    if not _only_these(loop, targets):
-        return None
-    here = replace(vector, lower=n.Num(0), upper=length)
     at = {vector.var: add(vector.lower, n.Var(vector.var))}
-    place = (n.Var(vector.var),)
     kept, begun = _without_starts(before, targets, vector)
     is_plain = all(isinstance(value, n.Literal) for value in begun.values())
     size = _whole_vectors(vector, at, arrays) if is_plain else length.value
-    whole = replace(here, upper=n.Num(size))
-    locals_ = [n.Buffer(f"held{next(counter)}", buffer.dtype, (size,), n.Space.LOCAL) for buffer, _, _ in targets]
-    starts: list[n.Statement] = []
-    ends: list[n.Statement] = []
-    for local, target in zip(locals_, targets, strict=True):
-        buffer, index, function = target
-        value, to = n.Load(local, place), tuple(substitute(i, at) for i in index)
-        if target in begun:
-            start, end = n.Store(local, place, substitute_in(begun[target], at)), n.Store(buffer, to, value)
-        else:
-            start = n.Store(local, place, neutral_element(function, local.dtype))
-            end = n.Accumulate(buffer, to, function, value)
-        starts += [n.Alloc(local), replace(whole, body=n.Block((start,)))]
-        ends.append(replace(here, body=n.Block((end,))))
-    led = dict(zip(targets, locals_, strict=True))
-    body = n.Block(tuple(_moved(part, led, place, at) for part in vector.body.statements))
-    return [*kept, *starts, *nested((*around[:-1], whole), body).statements, *ends]
+    here, whole = (replace(vector, lower=n.Num(0), upper=n.Num(extent)) for extent in (length.value, size))
+    held = [
+        _Held(n.Buffer(f"held{next(counter)}", target[0].dtype, (size,), n.Space.LOCAL), target, begun.get(target), at)
+        for target in targets
+    ]
+    starts = [part for each in held for part in (n.Alloc(each.local), replace(whole, body=n.Block((each.start(),))))]
+    ends = [replace(here, body=n.Block((each.end(),))) for each in held]
+    led = {each.target: each.local for each in held}
+    body = n.Block(tuple(_moved(part, led, at) for part in vector.body.statements))
+    return [*kept, *starts, *nested((*outer, whole), body).statements, *ends]
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A ``local`` in place of a ``target``, which ``begun`` was just stored into, if anything was.
+
+    ``at`` says where the columns of the target begin: those of the local are counted from 0.
+    """
+
+    local: n.Buffer
+    target: Target
+    begun: n.Expr | None
+    at: Mapping[str, n.Index]
+
+    @property
+    def place(self) -> tuple[n.Index, ...]:
+        return tuple(map(n.Var, self.at))
+
+    def start(self) -> n.Statement:
+        """What is stored into the local before the reduction."""
+        neutral = neutral_element(self.target[2], self.local.dtype)
+        return n.Store(self.local, self.place, neutral if self.begun is None else substitute_in(self.begun, self.at))
+
+    def end(self) -> n.Statement:
+        """The update of the target behind it."""
+        buffer, index, function = self.target
+        value, to = n.Load(self.local, self.place), tuple(substitute(each, self.at) for each in index)
+        return n.Accumulate(buffer, to, function, value) if self.begun is None else n.Store(buffer, to, value)
 
 
 def _whole_vectors(vector: n.For, at: dict[str, n.Index], arrays: frozenset[str]) -> int:
@@ -172,11 +188,9 @@ def _only_these(loop: n.For, targets: Sequence[Target]) -> bool:
     )
 
 
-def _moved(
-    part: n.Statement, locals_: dict[Target, n.Buffer], place: tuple[n.Index, ...], at: dict[str, n.Index]
-) -> n.Statement:
+def _moved(part: n.Statement, locals_: Mapping[Target, n.Buffer], at: Mapping[str, n.Index]) -> n.Statement:
     """A statement of the vector loop, which now counts from 0, with its target in a local."""
     if isinstance(part, n.Accumulate):
         local = locals_[part.buffer, part.index, part.function]
-        return n.Accumulate(local, place, part.function, substitute_in(part.value, at))
+        return n.Accumulate(local, tuple(map(n.Var, at)), part.function, substitute_in(part.value, at))
     return replace(part, value=substitute_in(part.value, at)) if isinstance(part, n.Let) else part
