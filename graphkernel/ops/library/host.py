@@ -132,6 +132,14 @@ def attributes_from_json(text: str) -> list[AttributeProto]:
     return [ParseDict(entry, AttributeProto(), max_recursion_depth=MOST_LEVELS) for entry in json.loads(text)]
 
 
+def attribute_values(node: Node) -> dict[str, Any]:  # as onnx has them
+    """The attributes of a generic ONNX operator: numbers, sequences of them, bytes or messages, by their names."""
+    from onnx import helper
+
+    given = attributes_from_json(node.attrs.str("attributes"))
+    return {each.name: helper.get_attribute_value(each) for each in given}
+
+
 def _stated_types(types: Types, attrs: Attrs) -> Types:
     texts = attrs.get("result_types")
     if not isinstance(texts, tuple) or not texts:

@@ -23,7 +23,7 @@ import numpy as np
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.cluster.stored_weights import known
 from graphkernel.ops import Tensor
-from graphkernel.ops.library.host import attributes_from_json
+from graphkernel.ops.library.host import attribute_values
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.named_fusion.written_quant import given_operands, is_onnx
 from graphkernel.passes.own_products import is_barred
@@ -121,9 +121,7 @@ def operands(node: Node) -> tuple[Value | None, ...]:
 
 def _attributes(node: Node) -> Attrs | None:
     """Those of Conv2D; None where padding follows from the sizes."""
-    from onnx import helper
-
-    given = {each.name: helper.get_attribute_value(each) for each in attributes_from_json(node.attrs.str("attributes"))}
+    given = attribute_values(node)
     if given.get("auto_pad", NOTSET) != NOTSET:
         return None
     top, left, bottom, right = given.get("pads", (0, 0, 0, 0))

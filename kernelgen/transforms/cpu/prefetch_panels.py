@@ -23,7 +23,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
 from kernelgen.tensor.dtypes import INT32
-from kernelgen.transforms.cpu.hinted_loops import OVER_TERMS, with_hints
+from kernelgen.transforms.common.hinted_loops import OVER_TERMS, with_hints
 
 AHEAD_BYTES = 8192
 """Of all streams together that are asked for ahead of their reads. Measured on Zen 4, of eight streams: 1024 or 2048 of each

@@ -19,7 +19,7 @@ from math import prod
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements
-from kernelgen.transforms.cpu.hinted_loops import IN_TURN, OF_THREADS, with_hints
+from kernelgen.transforms.common.hinted_loops import IN_TURN, OF_THREADS, with_hints
 from kernelgen.transforms.cpu.jam_stencils import polynomial
 
 AHEAD_BYTES = 4096

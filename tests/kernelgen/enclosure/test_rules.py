@@ -146,7 +146,7 @@ def test_a_choice_of_nan_or_a_number_may_be_anything_and_of_two_nan_is_nan() -> 
 
 
 def test_waves_move_as_far_as_their_operand_and_stay_between_minus_one_and_one() -> None:
-    found = functions._wave(np.sin, between((0.4, 0.6), (0, 100)))  # pyright: ignore[reportPrivateUsage]
+    found = functions._wave(np.sin, between((0.4, 0.6), (0, 100)))
     (low, high), full = ends(found)
     assert (low, high) == pytest.approx((np.sin(0.5) - 0.1, np.sin(0.5) + 0.1))
     assert full == (-1, 1)
