@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -15,6 +15,8 @@ A = TypeVar("A", bound=n.For | n.If | n.Grid)
 
 AROUND = (n.For, n.If, n.Grid)
 """Statements with a body."""
+EditLoop = Callable[[n.For, tuple[n.For, ...]], n.For]
+"""What becomes of a loop, given the loops around it, outermost first."""
 WRITES = (n.Store, n.Accumulate)
 """Statements that write an element."""
 
@@ -218,6 +220,21 @@ def without_body(loop: n.For) -> n.For:
 
 def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
     return len(some) == len(others) and all(map(operator.is_, some, others))
+
+
+def map_loops(root: n.Block, kinds: Collection[n.LoopKind], edit: EditLoop, around: tuple[n.For, ...] = ()) -> n.Block:
+    """Applies ``edit`` to every loop of ``root`` of these ``kinds``, inner ones first, and tells it the loops ``around``."""
+
+    def inside(part: n.Statement) -> n.Statement:
+        if isinstance(part, n.Block):
+            return map_loops(part, kinds, edit, around)
+        if not isinstance(part, AROUND):
+            return part
+        outer = (*around, part) if isinstance(part, n.For) else around
+        made = with_body(part, map_loops(part.body, kinds, edit, outer))
+        return edit(made, around) if isinstance(made, n.For) and made.kind in kinds else made
+
+    return of_statements(root, [inside(part) for part in root.statements])
 
 
 def map_statements(root: n.Block, edit: Callable[[n.Statement], n.Statement]) -> n.Block:

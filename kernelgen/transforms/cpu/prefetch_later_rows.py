@@ -20,9 +20,8 @@ from dataclasses import replace
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, without_body
-from kernelgen.transforms.common.hinted_loops import OVER_ROWS, with_hints
 from kernelgen.transforms.cpu.jam_stencils import polynomial
-from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, flat_place, large_arguments
+from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, OVER_ROWS, flat_place, large_arguments, with_hints
 
 LEVEL = 2
 """The cache in which a later row is to be."""

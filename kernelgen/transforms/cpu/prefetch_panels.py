@@ -23,7 +23,6 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
 from kernelgen.tensor.dtypes import INT32
-from kernelgen.transforms.common.hinted_loops import OVER_TERMS, with_hints
 
 AHEAD_BYTES = 8192
 """Of all streams together that are asked for ahead of their reads. Measured on Zen 4, of eight streams: 1024 or 2048 of each
@@ -47,14 +46,20 @@ def prefetch(nest: n.Nest) -> n.Nest:
     if nest.preparation is None:
         return nest
     names = frozenset(b.name for b in nest.preparation.buffers if b.space is n.Space.OUTPUT)
-    return with_hints(nest, OVER_TERMS, lambda part, around: _asking(part, around, names))
+    return replace(nest, body=_block(nest.body, (), names))
 
 
-def _asking(part: n.For, around: tuple[n.For, ...], names: frozenset[str]) -> n.For:
+def _block(block: n.Block, around: tuple[n.For, ...], names: frozenset[str]) -> n.Block:
+    return n.Block(tuple(_statement(part, around, names) for part in block.statements))
+
+
+def _statement(part: n.Statement, around: tuple[n.For, ...], names: frozenset[str]) -> n.Statement:
+    if not isinstance(part, n.For) or part.kind is n.LoopKind.INTERLEAVE:  # which holds no hints
+        return part
     vector = vector_loop_of(part.body, before=(n.Let, n.Accumulate))  # sums of what its columns share
     panel = None if vector is None else _panel_of(vector, (*around, part), names)
     if panel is None:
-        return part
+        return replace(part, body=_block(part.body, (*around, part), names))
     hints = tuple(n.Prefetch(panel.buffer, place, CACHE) for place in panel.places())
     return replace(part, body=n.Block((*hints, *part.body.statements)))
 

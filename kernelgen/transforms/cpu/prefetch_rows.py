@@ -18,8 +18,7 @@ from math import prod
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.walk import loads_of, statements
-from kernelgen.transforms.common.hinted_loops import IN_TURN, OF_THREADS, with_hints
+from kernelgen.nest.walk import EditLoop, loads_of, map_loops, statements
 from kernelgen.transforms.cpu.jam_stencils import polynomial
 
 AHEAD_BYTES = 4096
@@ -27,6 +26,21 @@ AHEAD_BYTES = 4096
 
 LARGE_BYTES = 1 << 23
 """Of an array that the second cache holds no part of for long."""
+
+
+Kinds = frozenset[n.LoopKind]
+IN_TURN: Kinds = frozenset((n.LoopKind.SERIAL,))
+OF_THREADS: Kinds = frozenset((n.LoopKind.PARALLEL,))
+OVER_ROWS = IN_TURN | OF_THREADS
+OVER_TERMS = OVER_ROWS | {n.LoopKind.UNROLL, n.LoopKind.ROWS}
+"""Loops around vector loops. An interleaved one is none of them: squares are printed of a vector loop that stands alone."""
+
+
+def with_hints(nest: n.Nest, kinds: Kinds, ask: EditLoop) -> n.Nest:
+    """The ``nest`` whose loops of these ``kinds`` are what ``ask`` makes of them: the walk of all passes that put hints into
+    loops, which ask for no loop's kind themselves.
+    """
+    return replace(nest, body=map_loops(nest.body, kinds, ask))
 
 
 def prefetch_rows(nest: n.Nest) -> n.Nest:
