@@ -66,8 +66,9 @@ HERE = (
 ELSEWHERE = (
     Kind("whole_networks_xeon.json", "Transformers on a Xeon"),
     Kind("image_networks_xeon.json", "Networks of images on a Xeon"),
+    Kind("quantized_networks_xeon.json", "Quantized networks on a Xeon without AMX", "int8"),
 )
-"""On a processor of another maker."""
+"""On a processor of another maker, or an older one."""
 
 
 def networks_in_short() -> str:
@@ -95,9 +96,10 @@ def _in_short(record: Mapping[str, Any], kind: Kind) -> str:
 def _in_a_line(record: Mapping[str, Any], kind: Kind) -> str:
     """The means on another machine, and the least."""
     (one, torch_one), (two, torch_two) = (_ratios(record["networks"], threads) for threads in ("1", "2"))
+    beside = f"; torch.compile {_mean(torch_one):.2f} and {_mean(torch_two):.2f}" if torch_one else ""
     return (
         f"{kind.title} ({record['date']}): {_mean(one):.2f} times on one thread, {_mean(two):.2f} on two, "
-        f"none below {min(one):.2f} and {min(two):.2f}; torch.compile {_mean(torch_one):.2f} and {_mean(torch_two):.2f}.\n"
+        f"none below {min(one):.2f} and {min(two):.2f}{beside}.\n"
     )
 
 

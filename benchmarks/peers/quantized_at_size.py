@@ -1,4 +1,4 @@
-"""Two networks in int8 at their usual sizes: ``python -m benchmarks.peers.quantized_at_size FOLDER``.
+"""Three networks in int8 at their usual sizes: ``python -m benchmarks.peers.quantized_at_size FOLDER``.
 
 Runs with an interpreter that has torch, transformers, torchvision and onnxruntime; nothing of ours is imported. Each is
 quantized in three ways by onnxruntime's tools as they come: pairs of QuantizeLinear and DequantizeLinear (``qdq``), operators
@@ -47,7 +47,14 @@ def resnet50() -> Made:
     return classifier("resnet50")
 
 
-NETWORKS: Mapping[str, Callable[[], Made]] = {"bert_base": bert_base, "resnet50": resnet50}
+def mobilenet_v2() -> Made:
+    """One image: windows of single channels between products."""
+    from benchmarks.peers.images_at_size import classifier
+
+    return classifier("mobilenet_v2")
+
+
+NETWORKS: Mapping[str, Callable[[], Made]] = {"bert_base": bert_base, "resnet50": resnet50, "mobilenet_v2": mobilenet_v2}
 
 
 class Drawn(CalibrationDataReader):
