@@ -63,7 +63,9 @@ def _row_below(columns: Dim, dtype: DType) -> Nest:
     """Each row of ``x`` in the row of ``y`` below its own: both begin at a number of bytes that is a multiple of nothing."""
     x, y = buffer("x", columns, columns, dtype=dtype), output("y", columns + 1, columns, dtype=dtype)
     body = block(loop(J, columns, Store(y, (ix.add(I, Num(1)), J), Load(x, (I, J)))))
-    return Nest("below", (str(columns),), (x, y), block(For("i", Num(0), ix.from_dim(columns), body, LoopKind.SERIAL, 1)))
+    return Nest(
+        "below", (str(columns),), (x, y), block(For("i", Num(0), ix.from_dim(columns), body, LoopKind.SERIAL, 1))
+    )
 
 
 STREAMING: Mapping[str, KernelDesc | Nest] = {
