@@ -39,6 +39,7 @@ from kernelgen.nest.text import show
 from kernelgen.nest_stages import ASCEND_STAGES, NEST_STAGES, Stage, gpu_stages
 from kernelgen.plan import BandPlan, Partials, Plan
 from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.grouping.column_sums import column_sums
 from kernelgen.poly.grouping.direct_results import accumulate_in_outputs
 from kernelgen.poly.grouping.fold_axes import fold
 from kernelgen.poly.grouping.forwarded_stores import forward_stores
@@ -102,6 +103,11 @@ SCOP_STAGES: tuple[Stage[Scop], ...] = (
         overlap_tiles,
         "what stencils hand on shares loops over tiles, which stay in a cache",
         lambda plan: plan.cpu.tile_room,
+    ),
+    Stage(
+        column_sums,
+        "what follows a sum of rows must not take its loops apart, column by column",
+        lambda plan: plan.cpu.unit.lanes,
     ),
 )
 

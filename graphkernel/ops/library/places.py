@@ -12,7 +12,7 @@ from kernelgen.errors import TypeRuleError
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.attributes import plain
 from kernelgen.tensor.operators.families import Array, declare
-from kernelgen.tensor.types import Attrs, TensorType, dtype
+from kernelgen.tensor.types import Attrs, Dim, TensorType, dtype
 
 Types = tuple[TensorType, ...]
 INDICES = (dtype("int32"), dtype("int64"))
@@ -45,3 +45,8 @@ PLACES = declare(
     attributes=(plain("extent", "Dim"), plain("reader", "str", "")),
     indices=(0,),
 )
+
+
+def is_provable(extent: Dim) -> bool:
+    """Whether kernels can prove that a place lies within the extent: it is no product of symbols."""
+    return isinstance(extent, int) or all(len(symbols) < 2 for symbols, _ in extent.terms)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from graphkernel.ops.library.host import ONNX
 from graphkernel.passes.format.convolutions_last import CONVOLVED, has_form, images_of
 from graphkernel.passes.format.format_kinds import AXIS_FREE
 from graphkernel.passes.format.layouts import FLOAT, IMAGE, Form, inverse, is_image, is_pixel, moved, order
+from graphkernel.passes.format.resized_rows import is_resized, resized
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operator import Kind, Operator
 from kernelgen.tensor.operators.creation import EXTENT
@@ -43,6 +45,8 @@ def form_of(node: Node, split: Callable[[Value], bool]) -> Form | None:
         return _shuffled if split(node.args[0]) and node.attrs.ints("perm") == (0, 2, 1, 3, 4) else None
     if not all(map(is_image, node.outs)):
         return None
+    if is_resized(node):
+        return resized
     if node.op in MOVED:
         return MOVED[node.op] if all(map(is_image, node.args)) else None
     if node.op.kind is Kind.REDUCE:
@@ -52,7 +56,7 @@ def form_of(node: Node, split: Callable[[Value], bool]) -> Form | None:
 
 def images_in(node: Node) -> tuple[Value, ...]:
     """The operands that the form of a ``node`` takes with channels last, where they are images."""
-    return images_of(node)[0] if node.op in CONVOLVED else node.args
+    return images_of(node)[0] if node.op in CONVOLVED else node.args[:1] if node.op is ONNX else node.args
 
 
 def images_out(node: Node) -> tuple[Value, ...]:

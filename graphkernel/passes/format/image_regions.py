@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from graphkernel.passes.format.channels_last import exit_of, form_of, images_in, images_out
 from graphkernel.passes.format.convolutions_last import CONVOLVED
 from graphkernel.passes.format.layouts import IMAGE, Form, is_image, is_pixel
+from graphkernel.passes.format.resized_rows import is_enlarged
 from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.tensor.graph import Graph, Node, Value
 from kernelgen.tensor.operators.shape import TRANSPOSE
@@ -60,7 +61,12 @@ def _forms(graph: Graph) -> dict[Node, Form]:
         form = form_of(node, is_split)
         if form is not None:
             found[node] = form
-    return found
+    return {node: form for node, form in found.items() if not _grows_at_the_end(graph, node, found)}
+
+
+def _grows_at_the_end(graph: Graph, node: Node, forms: Mapping[Node, Form]) -> bool:
+    """Whether an image is enlarged for others than operators with forms: its layout changes before, while it is small."""
+    return is_enlarged(node) and forms.keys().isdisjoint(graph.users[node])
 
 
 def _borders(graph: Graph, forms: Mapping[Node, Form]) -> tuple[Value, ...]:

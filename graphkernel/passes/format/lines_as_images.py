@@ -9,7 +9,7 @@ Before and after, with lines ``[N, C, W]`` and images ``[N, C, 1, W]``::
 A convolution of one axis is read as one of images. So that all of a network's convolutions are one region
 (:mod:`graphkernel.passes.format.image_regions`), a Reshape to a line moves behind what reads it, and meets the Reshape to an
 image there. Where a line has its channels last, ``Transpose(l, (0, 2, 1))``, the image has them last as well, which in a region
-with channels last moves nothing.
+with channels last moves nothing. A reduction along a line is one over its image.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.pieces import CONCAT, PAD
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
+from kernelgen.tensor.operators.type_rules import axes_of
 from kernelgen.tensor.types import Shape
 
 LINE, ROW = IMAGE - 1, 2
@@ -59,6 +60,8 @@ class _Rewriter:
         if node.op is TRANSPOSE and node.attrs.ints("perm") == TURNED:
             last = self.builder.emit(TRANSPOSE, self.images[args[0]], perm=order(IMAGE))
             return (self.builder.emit(RESHAPE, last, shape=node.out.type.shape, name=node.name),)
+        if _is_along(node):
+            return (self._reduced(node, args[0]),)
         attrs = node.attrs
         if node.op is CONCAT:
             axis = attrs.int("axis") % LINE
@@ -77,6 +80,12 @@ class _Rewriter:
         if _is_row(before) and _without_row(before) == after and not arg.is_known:
             self.images[made] = arg
         return made
+
+    def _reduced(self, node: Node, arg: Value) -> Value:
+        axes = axes_of(node.attrs.ints("axis"), LINE)
+        attrs = node.attrs.with_(axis=tuple(sorted({ROW, *(axis + (axis >= ROW) for axis in axes)})))
+        found = self.builder.node(node.op, [self._image(arg)], attrs, node.name).out
+        return self._line(found) if found.type.rank == IMAGE else found
 
     def _line(self, image: Value) -> Value:
         line = self.builder.emit(RESHAPE, image, shape=_without_row(image.type.shape))
@@ -108,6 +117,13 @@ def _is_row(shape: Shape) -> bool:
 
 def _without_row(shape: Shape) -> Shape:
     return (*shape[:ROW], *shape[ROW + 1 :])
+
+
+def _is_along(node: Node) -> bool:
+    """Whether it reduces a line along its length, and has no other attributes than those that say so."""
+    if node.op.kind is not Kind.REDUCE or set(node.attrs) - {"axis", "keep_dims"} or node.args[0].type.rank != LINE:
+        return False
+    return ROW in axes_of(node.attrs.ints("axis", ()), LINE)
 
 
 def _is_pointwise(node: Node) -> bool:

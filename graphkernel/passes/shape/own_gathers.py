@@ -13,7 +13,7 @@ negative one counts from the end, and one that is out of range is an error.
 from __future__ import annotations
 
 from graphkernel.cluster.own_pieces import is_own_gather
-from graphkernel.ops.library.places import INDICES, PLACES
+from graphkernel.ops.library.places import INDICES, PLACES, is_provable
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.shape.affine_values import counts_rows
@@ -43,7 +43,7 @@ def own_gathers(graph: Graph, context: Context) -> Graph:
             context.log.add(own_gathers.name, "own-gather", node.name, message="places that are known: a slice")
             return (piece,)
         extent = data.type.shape[node.attrs.int("axis", 0)]
-        is_fit = indices.type.dtype in INDICES and not data.type.dtype.is_opaque and _is_affine(extent)
+        is_fit = indices.type.dtype in INDICES and not data.type.dtype.is_opaque and is_provable(extent)
         if not is_fit or is_own_gather(node):
             return keep(node, args).outs
         key = indices, extent
@@ -54,11 +54,6 @@ def own_gathers(graph: Graph, context: Context) -> Graph:
         return keep(node, (data, places[key])).outs
 
     return graph.rebuild(rewrite, gathers)
-
-
-def _is_affine(extent: Dim) -> bool:
-    """Whether kernels can prove that a place lies within the extent: it is no product of symbols."""
-    return isinstance(extent, int) or all(len(symbols) < 2 for symbols, _ in extent.terms)
 
 
 def _is_barred(options: Options) -> bool:

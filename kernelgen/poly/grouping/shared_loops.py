@@ -12,7 +12,8 @@ on the axis, which makes the loop parallel; and no statement that is in the loop
 parallel loop over blocks of an axis one over the axis may be shared that some statement accumulates over: it is serial.
 Cost: a shared loop never leaves an outer axis of a statement to the inside, since column sums are fast row by row, and where
 nothing is summed up no axis at all: the parts of a concatenation are copied as they lie. A matrix product shares no loop,
-since blocks of its results stay in registers; nor does a row times a constant, whose columns come in panels.
+since blocks of its results stay in registers; nor does a row times a constant, whose columns come in panels. A reduction
+down columns (:mod:`kernelgen.poly.grouping.column_sums`) shares only loops that are outside of all that it reduces over.
 The proof checks the finished schedule, independently of this reasoning.
 """
 
@@ -66,6 +67,8 @@ def align(scop: Scop) -> Forest:
         around = rows_of_images(statement, scop.constants)
         names = zip((it.name for it in statement.iterators), rows[statement.name], strict=True)
         parallel[statement.name] |= {axis for name, axis in names if name in around}
+    for name in scop.columns:
+        parallel[name] = _leading(rows[name], parallel[name])
     return _forest(scop.statements, Axes(rows, parallel, classes.blocked, classes.overlapping), frozenset())
 
 

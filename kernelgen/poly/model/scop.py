@@ -93,7 +93,8 @@ class Scop:
     """A kernel as statements in program order. ``buffers`` are arguments first (inputs, outputs), then temporaries.
 
     ``constants`` are the names of inputs that hold the same in every call, ``handing`` those of the products that share
-    loops over batches and blocks of rows with what they hand results on to.
+    loops over batches and blocks of rows with what they hand results on to, ``columns`` those of the statements that share no
+    loop inside of one that they reduce over.
     """
 
     name: str
@@ -103,3 +104,4 @@ class Scop:
     argument_shapes: tuple[Shape, ...]
     constants: frozenset[str] = frozenset()
     handing: frozenset[str] = frozenset()
+    columns: frozenset[str] = frozenset()

@@ -254,6 +254,9 @@ ON_INTEGERS = {f"com.microsoft::QLinear{name}" for name in (
 CACHED = {"com.microsoft::GroupQueryAttention"}
 """Tested beside onnxruntime: tests/graphkernel/frontends/test_onnx_group_query.py."""
 
+ELSEWHERE = {"Einsum", "GatherND", "Resize"}
+"""Tested beside numpy and onnxruntime: test_onnx_einsum.py, test_onnx_positions.py, ../passes/test_resized_rows.py."""
+
 
 def test_every_rule_is_tested() -> None:
     tested = {
@@ -275,7 +278,7 @@ def test_every_rule_is_tested() -> None:
     }
     tested |= {found.op_type for nodes, *_ in CASES.values() for found in nodes}
     tested |= {f"ai.onnx.ml::{name}" for name in TABULAR}
-    tested |= COLLECTIVES | ON_INTEGERS | CACHED | {case.operator for case in JOINED.values()}
+    tested |= COLLECTIVES | ON_INTEGERS | CACHED | ELSEWHERE | {case.operator for case in JOINED.values()}
     assert {name.removeprefix("com.microsoft::") for name in rules()} <= {
         name.removeprefix("com.microsoft::") for name in tested
     }

@@ -114,3 +114,41 @@ def test_an_element_out_of_range_is_an_error_of_its_own_axis() -> None:
     np.testing.assert_array_equal(exe(np.array([[3], [-4]]))[0], [[3], [4]])
     with pytest.raises(RuntimeFailure, match="idx=4"):
         exe(np.array([[4], [0]]))
+
+
+SLICES: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
+    "elements": ((5, 6), (3, 2), 0),
+    "rows": ((5, 6, 7), (3, 4, 2), 0),
+    "slices": ((5, 6, 7), (4, 1), 0),
+    "elements by their own": ((5, 6, 7), (2, 3, 3), 0),
+    "rows of each batch": ((3, 5, 6), (3, 2, 1), 1),
+    "an element of each batch": ((3, 5, 6), (3, 2), 1),
+    "rows of batches of batches": ((2, 3, 5, 6), (2, 3, 4, 1), 2),
+    "a batch of one": ((1, 5, 6), (1, 2, 2), 1),
+}
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_slices_at_places_of_several_axes(name: str) -> None:
+    shape, rows, batches = SLICES[name]
+    random = np.random.default_rng(0)
+    ends = shape[batches : batches + rows[-1]]
+    places = np.stack([random.integers(-extent, extent, rows[:-1]) for extent in ends], -1)
+    x = random.standard_normal(shape).astype(np.float32)
+    made = model([node("GatherND", ["x", "i"], batch_dims=batches)], {"x": x, "i": places})
+    for level in (0, 2):
+        exe = gk.compile(import_onnx(made), opt_level=level)
+        np.testing.assert_array_equal(exe(x, places)[0], run_onnxruntime(made, {"x": x, "i": places})[0], strict=True)
+    assert not exe.report.host
+    places[..., -1] = ends[-1]
+    with pytest.raises(RuntimeFailure, match="GatherND"):
+        exe(x, places)
+
+
+def test_slices_among_an_unknown_number_are_onnxruntimes() -> None:
+    """Places of two open axes are not shown to lie among the elements."""
+    made = model([node("GatherND", ["x", "i"])], {"x": ONES, "i": ONES[:, :2]}, shapes={"x": ("B", "T"), "i": ("N", 2)})
+    exe = gk.compile(import_onnx(made))
+    x, places = np.arange(12).reshape(3, 4), np.array([[2, 3], [-1, 0]])
+    np.testing.assert_array_equal(exe(x, places)[0], [11, 8])
+    assert exe.report.host

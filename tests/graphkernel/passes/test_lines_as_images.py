@@ -64,6 +64,24 @@ def test_layouts_change_where_lines_come_in_and_go_out(function: Callable[[Tenso
     assert sum(node.op is TRANSPOSE for node in found) == 2
 
 
+def _greatest(x: Tensor) -> Tensor:
+    return ops.reduce_max(_along(x, FIRST), axis=2)
+
+
+def _scaled(x: Tensor) -> Tensor:
+    lines = _along(x, FIRST)
+    return _along(lines * ops.sigmoid(ops.reduce_mean(lines, axis=(2,), keep_dims=True)), SECOND)
+
+
+def _sums_of_examples(x: Tensor) -> Tensor:
+    return ops.reduce_sum(_along(x, FIRST), axis=(1, 2))
+
+
+@pytest.mark.parametrize(("function", "moved"), [(_greatest, 1), (_scaled, 2), (_sums_of_examples, 1)])
+def test_what_is_reduced_along_lines_is_not_moved_before(function: Callable[[Tensor], Tensor], moved: int) -> None:
+    assert sum(node.op is TRANSPOSE for node in _checked(function, LINE)) == moved
+
+
 def test_lines_with_channels_last_are_not_moved() -> None:
     found = _checked(_turned, np.ascontiguousarray(LINE.transpose(0, 2, 1)))
     assert [node.op for node in found if node.op in (CONV2D, TRANSPOSE)] == [CONV2D]

@@ -59,6 +59,15 @@ def _rows_side_by_side(columns: Dim) -> Nest:
     return Nest("rows", tuple(str(dim) for dim in (columns,) if not isinstance(dim, int)), (x, y), block(turns))
 
 
+def _row_below(columns: Dim, dtype: DType) -> Nest:
+    """Each row of ``x`` in the row of ``y`` below its own: both begin at a number of bytes that is a multiple of nothing."""
+    x, y = buffer("x", columns, columns, dtype=dtype), output("y", columns + 1, columns, dtype=dtype)
+    body = block(loop(J, columns, Store(y, (ix.add(I, Num(1)), J), Load(x, (I, J)))))
+    return Nest(
+        "below", (str(columns),), (x, y), block(For("i", Num(0), ix.from_dim(columns), body, LoopKind.SERIAL, 1))
+    )
+
+
 STREAMING: Mapping[str, KernelDesc | Nest] = {
     "rows side by side": _rows_side_by_side(sym("N")),
     "equal rows side by side": _rows_side_by_side(4096),
@@ -72,6 +81,7 @@ STREAMING: Mapping[str, KernelDesc | Nest] = {
     "any tiles": _transposed(sym("M"), sym("N")),
     **{f"a map of {dtype.name}": _negated(1 << 25, dtype) for dtype in (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT8)},
     "any map": _negated(sym("N"), FLOAT32),
+    **{f"rows of {dtype.name}, each a row below": _row_below(sym("N"), dtype) for dtype in (FLOAT32, FLOAT16, INT8)},
 }
 
 

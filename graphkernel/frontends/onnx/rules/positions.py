@@ -8,7 +8,7 @@ import numpy as np
 
 from graphkernel import ops
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of
-from graphkernel.ops.library.places import PLACES
+from graphkernel.ops.library.places import PLACES, is_provable
 from graphkernel.ops.tensor.apply import apply
 from kernelgen.system.limits import LIMITS
 from kernelgen.tensor.operators.scan import CUM_SUM
@@ -86,14 +86,43 @@ def gather_elements(call: OnnxCall) -> Results:
         return Declined("there may be nothing to look up")
     places: Operand = ops.cast(indices, dtype("int64"))
     places = apply(PLACES, places, extent=have[axis], reader=call.op_type)
+    terms = [
+        (places if along == axis else _along(call, along, count, len(have)), along)
+        for along, count in enumerate(wanted)
+        if along == axis or count != 1
+    ]
+    return ops.gather(ops.reshape(x, (product(have),)), _numbered(call, terms, have), axis=0)
+
+
+@onnx_op("GatherND")
+def gather_slices(call: OnnxCall) -> Results:
+    """Each row of indices stands for the slice at its places: a gather from all slices in a row."""
+    x, indices = call.tensor(0), call.tensor(1)
+    have, batches = shape_of(x), call.attribute("batch_dims", 0)
+    *wanted, depth = shape_of(indices)
+    if not isinstance(depth, int) or not all(call.derive.is_nonnegative(dim - 1) for dim in (*have, *wanted)):
+        return Declined("there may be nothing to look up")
+    last = batches + depth
+    slices = product(have[:last])
+    if not is_provable(slices):
+        return Declined(f"{slices} slices: what a kernel reads is not shown to be among them")
+    parts = ops.split(ops.cast(indices, dtype("int64")), (1,) * depth, axis=-1)
+    terms = [(_along(call, axis, have[axis], len(wanted)), axis) for axis in range(batches) if have[axis] != 1]
+    for axis, part in enumerate(parts, batches):
+        of = ops.squeeze(part, (len(wanted),))
+        terms.append((apply(PLACES, of, extent=have[axis], reader=call.op_type), axis))
+    number = _numbered(call, terms, have[:last])
+    return ops.gather(ops.reshape(x, (slices, *have[last:])), number, axis=0)
+
+
+def _numbered(call: OnnxCall, terms: Sequence[tuple[Operand, int]], have: Sequence[Dim]) -> Operand:
+    """The number of each element in a row of all, from its places along some axes of these extents; others are at 0."""
     number: Operand | None = None
-    for along, count in enumerate(wanted):
-        behind = product(have[along + 1 :])
-        part = places if along == axis else None if count == 1 else _along(call, along, count, len(have))
-        if part is not None:
-            part = part if behind == 1 else ops.mul(part, call.extent(behind))
-            number = part if number is None else ops.add(number, part)
-    return ops.gather(ops.reshape(x, (product(have),)), number, axis=0)
+    for part, axis in terms:
+        behind = product(have[axis + 1 :])
+        moved = part if behind == 1 else ops.mul(part, call.extent(behind))
+        number = moved if number is None else ops.add(number, moved)
+    return number
 
 
 def _along(call: OnnxCall, axis: int, count: Dim, rank: int) -> Operand:

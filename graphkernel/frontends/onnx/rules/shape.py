@@ -234,6 +234,22 @@ def pad(call: OnnxCall) -> Results:
     return ops.pad(call.operands[0], tuple(zip(amounts[:rank], amounts[rank:], strict=True)), value=value.item())
 
 
+PLACED_BY_SCALE = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
+"""Ways to place pixels in which those of an image as large lie where they lay."""
+
+
+@onnx_op("Resize")
+def resize(call: OnnxCall) -> Results:
+    """What keeps its sizes; others are resized by onnxruntime, or with channels last by kernels."""
+    x, scales = call.operands[0], call.array(2) if call.opset >= 11 else None
+    axes = call.attribute("axes", range(len(shape_of(x))))
+    kept = tuple(shape_of(x)[axis] for axis in axes)
+    is_kept = call.dims(3) == kept if call.has(3) else scales is not None and bool(np.all(scales == 1))
+    if not is_kept or call.attribute("coordinate_transformation_mode", "half_pixel") not in PLACED_BY_SCALE:
+        return Declined("pixels are moved")
+    return x
+
+
 @onnx_op("Shape")
 def shape(call: OnnxCall) -> Results:
     """Known when the operand's shape is static; else known as soon as the inputs are there."""

@@ -177,7 +177,7 @@ def is_multiple(value: Polynomial, size: int, zeros: Sequence[Polynomial], terms
     for zero in zeros:
         found = _reduced(_scaled(zero, size, terms), size, rules, terms)
         if found:
-            lead = _lead(found)
+            lead = _lead(found, terms)
             rules.append((lead, _led_by_power(found, lead, size)))
     return not _reduced(value, size, rules, terms)
 
@@ -219,9 +219,18 @@ def _nearest(factor: int, size: int) -> int:
     return (factor + size // 2) % size - size // 2
 
 
-def _lead(zero: Polynomial) -> Monomial:
-    """The term that a zero replaces: an address where it has one, else the one with the most factors."""
-    return max(zero, key=lambda term: (zero[term] == 1 and len(term) == 1, len(term), term))
+def _lead(zero: Polynomial, terms: Terms) -> Monomial:
+    """The term that a zero replaces: an address where it has one, else the one with the most factors.
+
+    A number of elements of one byte has the factor 1 as an address has, but is also a factor of other terms, whose places
+    would be told by themselves.
+    """
+
+    def rank(term: Monomial) -> tuple[bool, bool, int, Monomial]:
+        is_alone = zero[term] == 1 and len(term) == 1
+        return is_alone and term[0] in terms.elements, is_alone, len(term), term
+
+    return max(zero, key=rank)
 
 
 def _led_by_power(zero: Polynomial, lead: Monomial, size: int) -> Polynomial:
