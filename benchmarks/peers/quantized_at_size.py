@@ -54,7 +54,11 @@ def mobilenet_v2() -> Made:
     return classifier("mobilenet_v2")
 
 
-NETWORKS: Mapping[str, Callable[[], Made]] = {"bert_base": bert_base, "resnet50": resnet50, "mobilenet_v2": mobilenet_v2}
+NETWORKS: Mapping[str, Callable[[], Made]] = {
+    "bert_base": bert_base,
+    "resnet50": resnet50,
+    "mobilenet_v2": mobilenet_v2,
+}
 
 
 class Drawn(CalibrationDataReader):

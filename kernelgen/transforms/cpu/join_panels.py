@@ -8,13 +8,15 @@ Legality. Loops of the same kind and bounds are one loop where each buffer that 
 has a dim along which an iteration of either stays in its own piece, ``var <= place < var + step``: no value passes between
 different iterations. A loop moves up past others where what both touch and one writes lies apart; a condition around it does
 not change in it, and may be asked inside. A temporary that lives in one such loop alone, in pieces of its own iterations, needs
-the memory of one piece.
+the memory of one piece; and that of one element along a dim that all accesses in an iteration of a loop inside address alike,
+by an index that is another one in each iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
@@ -24,6 +26,7 @@ from kernelgen.nest.walk import Place, accesses_of, map_blocks, redirect, statem
 from kernelgen.system.cached_property import cached_property
 from kernelgen.transforms.common.reached import Access, reached
 
+T = TypeVar("T")
 _LINEAR = (n.IndexOp.ADD, n.IndexOp.SUB, n.IndexOp.MUL)
 
 
@@ -190,25 +193,73 @@ def _placed(block: n.Block, buffer: n.Buffer) -> n.Block | None:
 
     None where there is no such loop.
     """
-    users = [k for k, part in enumerate(block.statements) if buffer.name in _Reach(part).touched]
-    loop = block.statements[users[0]] if len(users) == 1 else None
-    own = _Reach(loop).own_dims(buffer.name) if isinstance(loop, n.For) and loop.step > 1 else frozenset[int]()
-    if not isinstance(loop, n.For) or not own:
+    found = _only_user(block, buffer)
+    own = frozenset[int]() if found is None or found[1].step == 1 else _Reach(found[1]).own_dims(buffer.name)
+    if found is None or not own:
         return None
-    local, body = _with_local(loop, buffer, min(own))
-    inside = _placed(body, local)
-    inside = inside or n.Block((n.Alloc(local), *body.statements))
-    return n.Block((*block.statements[: users[0]], replace(loop, body=inside), *block.statements[users[0] + 1 :]))
+    position, loop = found
+    dim = min(own)
+    local = replace(buffer, shape=_put(buffer.shape, dim, loop.step), space=n.Space.LOCAL)
+
+    def moved(index: tuple[n.Index, ...]) -> tuple[n.Index, ...]:
+        return _put(index, dim, ix.subtract(index[dim], n.Var(loop.var)))
+
+    body = _led(loop.body, buffer.name, local, moved)
+    inside = _placed(body, local) or _with_elements(body, local) or n.Block((n.Alloc(local), *body.statements))
+    return _with(block, position, replace(loop, body=inside))
 
 
-def _with_local(loop: n.For, buffer: n.Buffer, dim: int) -> tuple[n.Buffer, n.Block]:
-    """A buffer of each iteration's own, which holds one piece along a dim, and the loop's body with that."""
-    shape = (*buffer.shape[:dim], loop.step, *buffer.shape[dim + 1 :])
-    local = replace(buffer, shape=shape, space=n.Space.LOCAL)
+def _with_elements(block: n.Block, buffer: n.Buffer) -> n.Block | None:
+    """The block with a buffer without the dims along which the only loop that uses it has one place an iteration, in a loop
+    inside where that is so there too. None where there is no such loop.
+    """
+    found = _only_user(block, buffer)
+    if found is None:
+        return None
+    position, loop = found
+    dims = _dims_of_one_place(loop, buffer)
+    if not dims:
+        return None
+    local = replace(buffer, shape=_without(buffer.shape, dims))
+    body = _led(loop.body, buffer.name, local, lambda index: _without(index, dims))
+    inside = _with_elements(body, local) or n.Block((n.Alloc(local), *body.statements))
+    return _with(block, position, replace(loop, body=inside))
 
-    def moved(each: n.Buffer, index: tuple[n.Index, ...]) -> Place | None:
-        if each.name != buffer.name:
-            return None
-        return local, (*index[:dim], ix.subtract(index[dim], n.Var(loop.var)), *index[dim + 1 :])
 
-    return local, redirect(loop.body, moved, moved)
+def _dims_of_one_place(loop: n.For, buffer: n.Buffer) -> frozenset[int]:
+    """The dims of a buffer that all accesses in an iteration address alike, and every iteration elsewhere."""
+    inside = {part.var for part in statements(loop.body) if isinstance(part, n.For)}
+    places = _Reach(loop).touched[buffer.name]
+    alike = {dim: {place[dim] for place in places} for dim in range(len(buffer.shape))}
+    return frozenset(
+        dim for dim, (first, *others) in alike.items()
+        if not others and ix.stride(first, loop.var) and not ix.variables(first) & inside
+    )  # fmt: skip
+
+
+def _only_user(block: n.Block, buffer: n.Buffer) -> tuple[int, n.For] | None:
+    """The only statement of a block that uses a buffer, where it is a loop, and its position."""
+    users = [(k, part) for k, part in enumerate(block.statements) if buffer.name in _Reach(part).touched]
+    position, part = users[0] if len(users) == 1 else (0, None)
+    return (position, part) if isinstance(part, n.For) else None
+
+
+def _led(
+    block: n.Block, name: str, to: n.Buffer, moved: Callable[[tuple[n.Index, ...]], tuple[n.Index, ...]]
+) -> n.Block:
+    def place(each: n.Buffer, index: tuple[n.Index, ...]) -> Place | None:
+        return (to, moved(index)) if each.name == name else None
+
+    return redirect(block, place, place)
+
+
+def _with(block: n.Block, position: int, part: n.Statement) -> n.Block:
+    return n.Block((*block.statements[:position], part, *block.statements[position + 1 :]))
+
+
+def _put(items: tuple[T, ...], place: int, item: T) -> tuple[T, ...]:
+    return (*items[:place], item, *items[place + 1 :])
+
+
+def _without(items: tuple[T, ...], places: frozenset[int]) -> tuple[T, ...]:
+    return tuple(item for place, item in enumerate(items) if place not in places)

@@ -8,12 +8,14 @@ from kernel_examples import Writer, tensor
 
 import kernelgen
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.vocabulary import WORDS
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Alloc, Buffer, Index, LoopKind, Nest, Num, Space, Statement, Store, Var
 from kernelgen.nest.nodes import Load as Read
 from kernelgen.nest.walk import statements
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
+from kernelgen.tensor.text import parse
 from kernelgen.transforms.common.array_regions import regions_apart
 from tests.support.nests import block, buffer, loop, output
 
@@ -89,3 +91,39 @@ def test_products_with_columns_left_over_are_right(rows: int, columns: int) -> N
     a, b, c = (rng.uniform(-0.3, 0.3, shape).astype(np.float32) for shape in ((rows, 24), (24, columns), (columns,)))
     kernel = kernelgen.compile(product(rows, columns), constants=(1,))
     np.testing.assert_allclose(kernel(*kernel.call_inputs([a, b, c]))[0], np.exp(a @ b + c), rtol=1e-4)
+
+
+QUANTIZED = """graph quantized(x: u8[196, 256], w: i8[256, 1024], bias: f32[1024], residual: u8[196, 1024]) {
+  sums: i32[196, 1024] = MatMulInteger(x, w)
+  floats: f32[196, 1024] = Cast(sums, dst_type="float32")
+  scaled: f32[196, 1024] = Mul(floats, 0.0003)
+  moved: f32[196, 1024] = Add(scaled, bias)
+  parts: f32[196, 1024] = RealDiv(moved, 0.21)
+  near: f32[196, 1024] = Round(parts)
+  beside: f32[196, 1024] = Add(near, 7.0)
+  least: f32[196, 1024] = Maximum(beside, 0.0)
+  most: f32[196, 1024] = Minimum(least, 255.0)
+  bytes: u8[196, 1024] = Cast(most, dst_type="uint8")
+  wide: i32[196, 1024] = Cast(bytes, dst_type="int32")
+  less: i32[196, 1024] = Add(wide, -7)
+  read: f32[196, 1024] = Cast(less, dst_type="float32")
+  first: f32[196, 1024] = Mul(read, 0.21)
+  other: f32[196, 1024] = Cast(residual, dst_type="float32")
+  second: f32[196, 1024] = Mul(other, 0.1)
+  both: f32[196, 1024] = Add(first, second)
+  last: f32[196, 1024] = RealDiv(both, 0.15)
+  rounded: f32[196, 1024] = Round(last)
+  low: f32[196, 1024] = Maximum(rounded, 0.0)
+  high: f32[196, 1024] = Minimum(low, 255.0)
+  y: u8[196, 1024] = Cast(high, dst_type="uint8")
+  return y = y
+}"""
+
+
+def test_what_one_iteration_alone_uses_is_a_register() -> None:
+    """The sums of a panel are handed on; the bytes between them and the result are not."""
+    desc = KernelDesc(parse(QUANTIZED, {word.name: word for word in WORDS}))
+    found = lower(desc, Plan(), constants=frozenset({1, 2})).nest
+    held = [part.buffer for part in statements(found.body) if isinstance(part, Alloc) and len(part.buffer.shape) == 2]
+    assert held
+    assert {buffer.name.partition("_part")[0] for buffer in held} == {"sums"}
