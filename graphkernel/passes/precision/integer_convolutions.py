@@ -124,10 +124,12 @@ def _attributes(node: Node) -> Attrs | None:
     given = attribute_values(node)
     if given.get("auto_pad", NOTSET) != NOTSET:
         return None
-    top, left, bottom, right = given.get("pads", (0, 0, 0, 0))
+    (top, left, bottom, right), stride = given.get("pads", (0, 0, 0, 0)), tuple(given.get("strides", (1, 1)))
+    counts = node.out.type.shape[2:]
+    is_open = set(stride) != {1} and not all(isinstance(count, int) for count in counts)
     return Attrs.of(
-        stride=tuple(given.get("strides", (1, 1))), dilation=tuple(given.get("dilations", (1, 1))),
-        pad=(top, bottom, left, right), group=given.get("group", 1),
+        stride=stride, dilation=tuple(given.get("dilations", (1, 1))), pad=(top, bottom, left, right),
+        group=given.get("group", 1), **({"places": counts} if is_open else {}),
     )  # fmt: skip
 
 

@@ -31,6 +31,10 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(
         ("value_string", "value_strings", "sparse_value", "cats_strings", "classlabels_strings"), "of texts"
     ),
+    **dict.fromkeys(
+        ("nearest_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value", "antialias"),
+        "of images of another size, which are declined",
+    ),
     **dict.fromkeys(("replaced_value_int64", "imputed_value_int64s"), "of integers, which are declined"),
     **dict.fromkeys(
         ("k_norm_epsilon", "q_norm_epsilon", "qk_norm_epsilon", "kv_cache_bit_width"), "of operands declined"
