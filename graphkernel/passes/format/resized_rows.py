@@ -10,15 +10,13 @@ their rows, and one whose rows are 0 and 1 by turns. ONNX has five ways to place
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from graphkernel.ops.library.host import is_onnx
+from graphkernel.ops.library.host import attribute_values, is_onnx
 from graphkernel.passes.format.layouts import FLOAT, IMAGE, order
 from kernelgen.tensor.graph import Builder, Node, Value
 from kernelgen.tensor.operators.elemwise import ADD, MUL, SUB
@@ -53,7 +51,7 @@ def is_resized(node: Node) -> bool:
     is_known = len(have) == IMAGE and all(isinstance(extent, int) and extent > 0 for extent in (*have[2:], *wanted[2:]))
     if not is_known or have[:2] != wanted[:2]:
         return False
-    if _given(node).get("antialias", {}).get("i", "0") != "0" or _text(node, "mode") not in MODES:
+    if attribute_values(node).get("antialias", 0) or _text(node, "mode") not in MODES:
         return False
     return _text(node, "coordinate_transformation_mode") != OF_A_PART
 
@@ -138,9 +136,4 @@ def _mixed(image: Value, axis: int, mixture: Mixture, builder: Builder) -> Value
 
 def _text(node: Node, name: str) -> str:
     """An attribute that is a text; an empty one where it has its default."""
-    given = _given(node)
-    return base64.b64decode(given[name]["s"]).decode() if name in given else ""
-
-
-def _given(node: Node) -> dict[str, dict[str, str]]:
-    return {entry["name"]: entry for entry in json.loads(node.attrs.str("attributes", "[]"))}
+    return attribute_values(node).get(name, b"").decode()

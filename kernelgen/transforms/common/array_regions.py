@@ -21,10 +21,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from kernelgen.disjoint_sets import DisjointSets
-from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.ranges import Range, range_of
-from kernelgen.nest.walk import Place, redirect
+from kernelgen.nest.walk import Moved, move
 from kernelgen.transforms.common.reached import reached
 
 Box = Sequence[tuple[int, int]]
@@ -33,7 +32,7 @@ Box = Sequence[tuple[int, int]]
 
 def regions_apart(nest: n.Nest) -> n.Nest:
     """The nest with the regions of its workspaces as workspaces."""
-    boxes = _boxes(nest)
+    boxes, names = _boxes(nest), {buffer.name for buffer in nest.buffers}
     parts = list(nest.body.statements)
     buffers: list[n.Buffer] = []
     for buffer in nest.buffers:
@@ -44,13 +43,22 @@ def regions_apart(nest: n.Nest) -> n.Nest:
         for number, region in enumerate(regions):
             box = [(min(lows), max(highs)) for lows, highs in _bounds(region.values())]
             shape = tuple(high - low + 1 for low, high in box)
-            part = replace(buffer, name=f"{buffer.name}_part{number}", shape=shape)
+            part = replace(buffer, name=_free(f"{buffer.name}_part{number}", names), shape=shape)
+            moved = Moved(part, tuple(range(len(box))), bases={dim: n.Num(low) for dim, (low, _) in enumerate(box)})
             buffers.append(part)
             for position in region:
-                parts[position] = _led(parts[position], buffer.name, part, [low for low, _ in box])
+                (parts[position],) = move(n.Block((parts[position],)), {buffer.name: moved}).statements
     return (
         nest if len(buffers) == len(nest.buffers) else replace(nest, buffers=tuple(buffers), body=n.Block(tuple(parts)))
     )
+
+
+def _free(name: str, names: set[str]) -> str:
+    """The name, or one like it that is not among ``names``; it is from here on."""
+    while name in names:
+        name += "_"
+    names.add(name)
+    return name
 
 
 def _boxes(nest: n.Nest) -> Mapping[str, Mapping[int, list[Box] | None]]:
@@ -69,8 +77,9 @@ def _boxes(nest: n.Nest) -> Mapping[str, Mapping[int, list[Box] | None]]:
 
 
 def _box(ranges: Iterable[Range]) -> Box | None:
+    """The ranges as they are known; None where one is not, or is empty."""
     found = [(each.low, each.high) for each in ranges]
-    known = [(low, high) for low, high in found if low is not None and high is not None]
+    known = [(low, high) for low, high in found if low is not None and high is not None and low <= high]
     return known if len(known) == len(found) else None
 
 
@@ -97,15 +106,3 @@ def _bounds(held: Iterable[list[Box]]) -> Iterable[tuple[list[int], list[int]]]:
     """For each dim where boxes begin, and where they end."""
     dims = zip(*(box for boxes in held for box in boxes), strict=True)
     return (([low for low, _ in dim], [high for _, high in dim]) for dim in dims)
-
-
-def _led(part: n.Statement, name: str, to: n.Buffer, firsts: Sequence[int]) -> n.Statement:
-    """The statement with the elements of a buffer in another one, which begins at its ``firsts``."""
-
-    def moved(buffer: n.Buffer, index: tuple[n.Index, ...]) -> Place | None:
-        if buffer.name != name:
-            return None
-        return to, tuple(ix.subtract(each, n.Num(low)) for each, low in zip(index, firsts, strict=True))
-
-    (found,) = redirect(n.Block((part,)), moved, moved).statements
-    return found

@@ -14,19 +14,17 @@ by an index that is another one in each iteration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.ranges import Range, range_of
 from kernelgen.nest.substitute import substituted
-from kernelgen.nest.walk import Place, accesses_of, map_blocks, redirect, statements, stored_buffers
+from kernelgen.nest.walk import Moved, accesses_of, map_blocks, move, statements, stored_buffers
 from kernelgen.system.cached_property import cached_property
 from kernelgen.transforms.common.reached import Access, reached
 
-T = TypeVar("T")
 _LINEAR = (n.IndexOp.ADD, n.IndexOp.SUB, n.IndexOp.MUL)
 
 
@@ -199,13 +197,12 @@ def _placed(block: n.Block, buffer: n.Buffer) -> n.Block | None:
         return None
     position, loop = found
     dim = min(own)
-    local = replace(buffer, shape=_put(buffer.shape, dim, loop.step), space=n.Space.LOCAL)
-
-    def moved(index: tuple[n.Index, ...]) -> tuple[n.Index, ...]:
-        return _put(index, dim, ix.subtract(index[dim], n.Var(loop.var)))
-
-    body = _led(loop.body, buffer.name, local, moved)
-    inside = _placed(body, local) or _with_elements(body, local) or n.Block((n.Alloc(local), *body.statements))
+    shape = (*buffer.shape[:dim], loop.step, *buffer.shape[dim + 1 :])
+    local = Moved(
+        replace(buffer, shape=shape, space=n.Space.LOCAL), tuple(range(len(shape))), bases={dim: n.Var(loop.var)}
+    )
+    body = move(loop.body, {buffer.name: local})
+    inside = _placed(body, local.buffer) or _with_elements(body, local.buffer) or _allocated(body, local.buffer)
     return _with(block, position, replace(loop, body=inside))
 
 
@@ -220,9 +217,10 @@ def _with_elements(block: n.Block, buffer: n.Buffer) -> n.Block | None:
     dims = _dims_of_one_place(loop, buffer)
     if not dims:
         return None
-    local = replace(buffer, shape=_without(buffer.shape, dims))
-    body = _led(loop.body, buffer.name, local, lambda index: _without(index, dims))
-    inside = _with_elements(body, local) or n.Block((n.Alloc(local), *body.statements))
+    kept = tuple(dim for dim in range(len(buffer.shape)) if dim not in dims)
+    local = replace(buffer, shape=tuple(buffer.shape[dim] for dim in kept))
+    body = move(loop.body, {buffer.name: Moved(local, kept)})
+    inside = _with_elements(body, local) or _allocated(body, local)
     return _with(block, position, replace(loop, body=inside))
 
 
@@ -244,22 +242,9 @@ def _only_user(block: n.Block, buffer: n.Buffer) -> tuple[int, n.For] | None:
     return (position, part) if isinstance(part, n.For) else None
 
 
-def _led(
-    block: n.Block, name: str, to: n.Buffer, moved: Callable[[tuple[n.Index, ...]], tuple[n.Index, ...]]
-) -> n.Block:
-    def place(each: n.Buffer, index: tuple[n.Index, ...]) -> Place | None:
-        return (to, moved(index)) if each.name == name else None
-
-    return redirect(block, place, place)
+def _allocated(block: n.Block, buffer: n.Buffer) -> n.Block:
+    return n.Block((n.Alloc(buffer), *block.statements))
 
 
 def _with(block: n.Block, position: int, part: n.Statement) -> n.Block:
     return n.Block((*block.statements[:position], part, *block.statements[position + 1 :]))
-
-
-def _put(items: tuple[T, ...], place: int, item: T) -> tuple[T, ...]:
-    return (*items[:place], item, *items[place + 1 :])
-
-
-def _without(items: tuple[T, ...], places: frozenset[int]) -> tuple[T, ...]:
-    return tuple(item for place, item in enumerate(items) if place not in places)

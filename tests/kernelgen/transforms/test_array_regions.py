@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from kernel_examples import Writer, tensor
@@ -46,6 +48,13 @@ def test_parts_that_nothing_joins_are_temporaries_as_large_as_they_are() -> None
     last = parts[-1].value
     assert isinstance(last, Read)
     assert last.buffer.name == "t_part1"
+
+
+def test_names_that_are_taken_are_left_to_who_has_them() -> None:
+    taken = Buffer("t_part0", T.dtype, (COLUMNS,), Space.INPUT)
+    given = nest(copied(T, taken, 0, 32), copied(T, taken, 32, 8), copied(Y, T, 0, 32), copied(Y, T, 32, 8))
+    found = regions_apart(replace(given, buffers=(taken, Y, T)))
+    assert [buffer.name for buffer in found.buffers] == ["t_part0", "y", "t_part0_", "t_part1"]
 
 
 @pytest.mark.parametrize(
