@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from graphkernel.cluster.convolution_cost import region_cost
 from graphkernel.cluster.product_cost import WORD_BYTES, Cycles
 from graphkernel.ops import Tensor, apply
 from graphkernel.passes.format.image_regions import image_regions
-from graphkernel.passes.precision.quantization import cast
+from graphkernel.passes.precision.quantization import BYTE_HALF, Array, cast
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.types import Attrs
-
-Array = np.ndarray[Any, np.dtype[Any]]
-BYTES = frozenset({"int8", "uint8"})
-BYTE_HALF = 128
 
 
 def raised(zero: Array) -> Array:

@@ -28,8 +28,6 @@ from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.named_fusion.written_quant import given_operands, is_onnx
 from graphkernel.passes.own_products import is_barred
 from graphkernel.passes.precision.byte_convolutions import (
-    BYTE_HALF,
-    Array,
     bordered,
     cost_of_images,
     has_margins,
@@ -41,9 +39,11 @@ from graphkernel.passes.precision.byte_convolutions import (
 from graphkernel.passes.precision.quantization import (
     INT32,
     UINT8,
+    Array,
     cast,
     dynamically_quantized,
     quantized,
+    with_sign,
 )
 from graphkernel.patterns.ranges import NON_NEGATIVE, Ranges
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
@@ -138,9 +138,7 @@ def _weights(numbers: Value, zeros: Value | None) -> Weights | None:
     given, offsets = known(numbers), np.zeros(1, np.int32) if zeros is None else known(zeros)
     if given is None or offsets is None or offsets.size not in (1, len(given)):
         return None
-    middle = BYTE_HALF if given.dtype == np.uint8 else 0
-    signed = (given.astype(np.int16) - middle).astype(np.int8)
-    return Weights(signed, offsets.reshape(-1).astype(np.int32) - np.int32(middle))
+    return Weights(*with_sign(given, offsets))
 
 
 @dataclass

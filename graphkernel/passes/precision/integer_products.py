@@ -14,7 +14,7 @@ are taken off the sums: that of the rows times the sums of the weights' columns,
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,16 +25,23 @@ from graphkernel.ops import Tensor, apply
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.named_fusion.written_quant import along, given_operands, is_onnx
 from graphkernel.passes.own_products import LEAST_WEIGHTS, is_barred
-from graphkernel.passes.precision.quantization import INT32, UINT8, cast, dynamically_quantized, quantized
+from graphkernel.passes.precision.quantization import (
+    BYTE_HALF,
+    BYTES,
+    INT32,
+    UINT8,
+    Array,
+    cast,
+    dynamically_quantized,
+    quantized,
+    with_sign,
+)
 from kernelgen.tensor.dims import product
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.matmul import BATCH_MATMUL, MATMUL, MATMUL_INTEGER
 from kernelgen.tensor.operators.reduce import REDUCE_SUM
 from kernelgen.tensor.types import dtype
 
-Array = np.ndarray[Any, np.dtype[Any]]
-BYTES = frozenset({"int8", "uint8"})
-BYTE_HALF = 128
 FLOAT, INT8 = dtype("float32"), dtype("int8")
 FACTORS = 2
 
@@ -139,9 +146,7 @@ def _weights(numbers: Value, zeros: Value | None, turned: bool = False) -> Weigh
     given = np.ascontiguousarray(given.T) if turned else given
     if given.size < LEAST_WEIGHTS or min(given.shape) == 1 or offsets.size not in (1, given.shape[1]):
         return None
-    middle = BYTE_HALF if given.dtype == np.uint8 else 0
-    signed = (given.astype(np.int16) - middle).astype(np.int8)
-    return Weights(signed, offsets.reshape(-1).astype(np.int32) - np.int32(middle))
+    return Weights(*with_sign(given, offsets))
 
 
 def _computed(found: IntegerProduct, builder: Builder) -> Tensor:

@@ -15,12 +15,22 @@ from kernelgen.tensor.operators.elemwise import MAXIMUM, MINIMUM, ROUND
 from kernelgen.tensor.operators.reduce import REDUCE_MAX, REDUCE_MIN
 from kernelgen.tensor.operators.select import EQUAL, SELECT
 
+Array = np.ndarray[Any, np.dtype[Any]]
 FLOAT, INT32, UINT8 = "float32", "int32", "uint8"
+BYTES = frozenset({"int8", UINT8})
+BYTE_HALF = 128
 
 
 def cast(x: Any, to: str) -> Any:
     """The tensor or array in the data type ``to``."""
     return apply(CAST, x, dst_type=to)
+
+
+def with_sign(numbers: Array, zeros: Array) -> tuple[Array, Array]:
+    """Bytes as int8, those without a sign less 128, and their zero points ``zeros`` as int32, in a row."""
+    middle = BYTE_HALF if numbers.dtype == np.uint8 else 0
+    signed = (numbers.astype(np.int16) - middle).astype(np.int8)
+    return signed, zeros.reshape(-1).astype(np.int32) - np.int32(middle)
 
 
 def quantized(x: Any, scale: Any, zero: Any, of: str) -> Any:

@@ -25,9 +25,6 @@ from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.named_fusion.written_quant import along, is_onnx, zero_point
 from graphkernel.passes.own_products import is_barred
 from graphkernel.passes.precision.byte_convolutions import (
-    BYTE_HALF,
-    BYTES,
-    Array,
     bordered,
     cost_of_images,
     of_groups,
@@ -35,7 +32,17 @@ from graphkernel.passes.precision.byte_convolutions import (
     sums_of_bytes,
     taken_off,
 )
-from graphkernel.passes.precision.quantization import FLOAT, INT32, UINT8, cast, dequantized, quantized
+from graphkernel.passes.precision.quantization import (
+    BYTE_HALF,
+    BYTES,
+    FLOAT,
+    INT32,
+    UINT8,
+    Array,
+    cast,
+    dequantized,
+    quantized,
+)
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operators.nn import CONV2D
 
