@@ -32,6 +32,7 @@ from kernelgen.transforms.common.initialize_reductions import initialize
 from kernelgen.transforms.common.merge_accumulations import merge_accumulations
 from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
+from kernelgen.transforms.common.settle_divisions import settle_divisions
 from kernelgen.transforms.common.split_index_sets import peel
 from kernelgen.transforms.cpu.byte_words import byte_words
 from kernelgen.transforms.cpu.digit_sums import digit_sums
@@ -178,6 +179,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
         "rows that read each other's elements are bindings and stores by now, and read them once",
         needs=(SCALARS_BOUND,),
     ),
+    Stage(settle_divisions, "loops are as they stay, and what their steps make whole does not change in lanes"),
     Stage(
         hoist, "what does not change in a loop is computed before it", needs=(SCALARS_BOUND,), gives=(BINDINGS_HOISTED,)
     ),

@@ -61,6 +61,25 @@ def is_by_channel(node: Application) -> bool:
     return is_channels_last(node) and node.attrs.int("group", 1) == channels == weights[-1]
 
 
+NARROW = (2, 4, 8)
+"""Channels of a group that fill a half of a vector or less, whose lanes are channels of several groups."""
+
+MOST_OF_NARROW = 4
+"""Times as many channels of the image as of the result, in a group: vectors of these are shuffled."""
+
+
+def has_narrow_groups(node: Application) -> bool:
+    """Whether a Conv2D of a graph in NHWC has groups of so few channels, and windows along rows."""
+    groups = node.attrs.int("group", 1)
+    if groups == 1 or not is_channels_last(node):
+        return False
+    _, columns, inner, outer = node.args[1].shape
+    if columns == 1 or not isinstance(outer, int) or not isinstance(inner, int):
+        return False
+    share = outer // groups
+    return share in NARROW and inner % share == 0 and inner // share <= MOST_OF_NARROW
+
+
 def is_blocked(node: Application) -> bool:
     """Whether the image of a Conv2D is NCHWc, ``[N, C/c, H, W, c]`` beside weights of six dims."""
     return len(node.args[0].shape) == 5 and len(node.args[1].shape) == 6

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelgen.composite.window_shapes import is_blocked, is_by_channel, is_channels_last, pooled_dims
+from kernelgen.composite.window_shapes import (
+    has_narrow_groups,
+    is_blocked,
+    is_by_channel,
+    is_channels_last,
+    pooled_dims,
+)
 from kernelgen.errors import UnsupportedError
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Expr, Index, IndexValue, Num
@@ -62,8 +68,9 @@ def _relate_conv(axes: TensorAxes, node: Node) -> None:
 
 
 def _has_groups(node: Node) -> bool:
-    """Whether channels last are in groups of several results each."""
-    return is_channels_last(node) and not is_by_channel(node) and node.attrs.int("group", 1) > 1
+    """Whether channels last are in groups of so many results each that these are an axis of their own."""
+    is_whole = is_by_channel(node) or has_narrow_groups(node)
+    return is_channels_last(node) and not is_whole and node.attrs.int("group", 1) > 1
 
 
 def _relate_groups(axes: TensorAxes, node: Node) -> None:

@@ -4,13 +4,20 @@
 
 What neighbours read in common is loaded once, since their taps stand side by side: 14 neighbours with 3 taps each read 16
 elements. What whole tiles leave of the channels is in a narrower vector.
+
+    an image that passes the caches    j by 14; c by lanes; ...        lines of all channels that lie together are read together
+    groups of channels                 ...; vector c; k, b and j unrolled        channels k of a group are shuffles of one load
 """
 
 from __future__ import annotations
 
+from math import prod
+
 from kernelgen.nest.marks import VECTOR
+from kernelgen.nest.nodes import Buffer
 from kernelgen.plan import LoopPlan, PiecePlan, VectorUnit, WholeTiles
 from kernelgen.poly.mapping.axis import Band
+from kernelgen.poly.model.scop import Statement
 from kernelgen.poly.model.window_recognition import Window, window_of
 from kernelgen.tensor.dims import Dim
 
@@ -19,6 +26,12 @@ MOST_NEIGHBOURS = 14
 
 MOST_TERMS = 72
 """In the body of a loop, which takes as long to compile; with more, taps are gone through one after the other."""
+
+MOST_SHUFFLED = 8 * MOST_TERMS
+"""The same where they are channels of a group, too, which are gone through one after the other beyond this."""
+
+PASSING_BYTES = 5 << 19
+"""Of an image and of what is made of it, from which on the second cache of usual processors does not hold most of them."""
 
 USUAL_NEIGHBOURS = 8
 """Where their number is not known."""
@@ -44,13 +57,16 @@ def pieces_of_windows(band: Band, window: Window, found: dict[str, int], unit: V
     count = neighbours(extent, taps, unit.registers)
     others = [m for m in range(len(band.axes)) if m not in (row, column, tap)]
     rest = tuple(LoopPlan(m) for m in others if band.axes[m].coincident)
-    sums = tuple(LoopPlan(m) for m in others if not band.axes[m].coincident)
     few = isinstance(taps, int) and taps * count <= MOST_TERMS
-    inner = (LoopPlan(column, mark=VECTOR), LoopPlan(tap, unroll=True)) if few else (
+    channels = tuple(LoopPlan(m, unroll=True) for m in _shuffled(band, window, found, count) if few)
+    shuffled = {loop.member for loop in channels}
+    sums = tuple(LoopPlan(m) for m in others if not band.axes[m].coincident and m not in shuffled)
+    inner = (LoopPlan(column, mark=VECTOR), *channels, LoopPlan(tap, unroll=True)) if few else (
         LoopPlan(tap), LoopPlan(column, mark=VECTOR)
     )  # fmt: skip
     unrolled = (*sums, *inner, LoopPlan(row, unroll=True))
     alone = (*sums, *inner)
+    passes = _passes_caches(band.axes[row].follows[0][0])
     pieces: list[PiecePlan] = []
     for lanes in (unit.lanes, None):
         tiles = () if lanes is None else (LoopPlan(column, lanes),)
@@ -58,12 +74,35 @@ def pieces_of_windows(band: Band, window: Window, found: dict[str, int], unit: V
         if isinstance(extent, int) and extent <= count:
             pieces.append(PiecePlan((*rest, *tiles, *unrolled), whole))
             continue
-        pieces.append(PiecePlan((*rest, *tiles, LoopPlan(row, count), *unrolled), (*whole, WholeTiles(row, count))))
+        around = (LoopPlan(row, count), *tiles) if passes else (*tiles, LoopPlan(row, count))
+        pieces.append(PiecePlan((*rest, *around, *unrolled), (*whole, WholeTiles(row, count))))
         if isinstance(extent, int):
             pieces.append(PiecePlan((*rest, *tiles, *unrolled), whole))
         else:
             pieces.append(PiecePlan((*rest, *tiles, LoopPlan(row), *alone), whole))
     return tuple(pieces)
+
+
+def _shuffled(band: Band, window: Window, found: dict[str, int], count: int) -> tuple[int, ...]:
+    """The member over the channels of a group whose terms stand side by side, for a ``count`` of neighbours; else none."""
+    if window.channel is None:
+        return ()
+    extents = [band.axes[found[name]].extents[0] for name in (window.channel, window.tap)]
+    terms = prod(extent if isinstance(extent, int) else MOST_SHUFFLED for extent in extents)
+    return (found[window.channel],) if terms * count <= MOST_SHUFFLED else ()
+
+
+def _passes_caches(statement: Statement) -> bool:
+    """Whether its image and results are too much for a cache; what is made for tiles is not."""
+    if any(iterator.blocks for iterator in statement.iterators):
+        return False
+    image = max((_bytes(read.buffer) for read in statement.reads), default=0)
+    return image + sum(_bytes(written.buffer) for written in statement.writes) >= PASSING_BYTES
+
+
+def _bytes(buffer: Buffer) -> int:
+    """Of extents that are not known none."""
+    return prod(extent if isinstance(extent, int) else 0 for extent in buffer.shape) * buffer.dtype.itemsize
 
 
 def neighbours(extent: Dim, taps: Dim, registers: int) -> int:

@@ -2,6 +2,8 @@
 
     y[n, i, j, c] += x[n, 2 i + a, 2 j + b, c] * w[a, b, c]        j and b move along one dim of x, c is last
 
+    y[n, i, j, c] += x[n, i + a, j + b, 4 (c / 4) + k] * w[a, b, k, c]    by groups: c is last, lanes are of several ones
+
 Windows of neighbours overlap, so that a few neighbours along ``j`` are computed together: each element of x is loaded once
 for all of them. Lanes are channels. Rows of windows may be shared with what follows; the loops inside may not, for they
 would take the neighbours apart.
@@ -14,7 +16,7 @@ from math import inf, prod
 
 from kernelgen.composite.window_shapes import FEW_CHANNELS, FEW_TAPS
 from kernelgen.nest.index import variables
-from kernelgen.nest.nodes import Var
+from kernelgen.nest.nodes import Index, IndexBinary, IndexOp, Num, Var
 from kernelgen.poly.model.product_recognition import is_product, kept_names
 from kernelgen.poly.model.scop import Access, Statement
 
@@ -25,12 +27,13 @@ MOST_WEIGHT_BYTES = 1 << 19
 @dataclass(frozen=True)
 class Window:
     """Iterators of a statement: ``row`` is what neighbours follow each other along, ``tap`` moves along the same dim of an
-    operand, ``column`` is what lies together.
+    operand, ``column`` is what lies together. ``channel`` is that of a group, of which each result sums all.
     """
 
     row: str
     column: str
     tap: str
+    channel: str | None = None
 
 
 def window_of(statement: Statement) -> Window | None:
@@ -42,11 +45,25 @@ def window_of(statement: Statement) -> Window | None:
     if not isinstance(last, Var) or len(kept) < 2:
         return None
     for read in statement.reads:
-        found = _pairs(read, kept, statement) if read.index and read.index[-1] == last else []
+        channels = _summed_channels(read.index[-1], last) if read.index else None
+        if channels is None:
+            continue
+        found = [pair for pair in _pairs(read, kept, statement) if pair[0] != last.name]
         if found:
             row, tap = found[-1]
-            return Window(row, last.name, tap)
+            return Window(row, last.name, tap, *channels)
     return None
+
+
+def _summed_channels(place: Index, last: Var) -> tuple[str, ...] | None:
+    """What a place among the channels moves along beside the ``last`` dim: nothing where it is that channel, the iterator over
+    its group where it is in there; None for any other place.
+    """
+    match place:
+        case IndexBinary(IndexOp.ADD, IndexBinary(IndexOp.MUL, IndexBinary(IndexOp.DIV, own, Num()), Num()), Var(name)):
+            return (name,) if own == last else None
+        case _:
+            return () if place == last else None
 
 
 def rows_of_images(statement: Statement, constants: frozenset[str]) -> frozenset[str]:

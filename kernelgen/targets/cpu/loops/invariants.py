@@ -22,14 +22,14 @@ def known_before(frame: Frame, loop: n.For, lanes: int) -> Known:
     for expr in invariant_parts(loop):
         if expr not in values:
             values[expr] = expression(frame, expr).splat(lanes)
-    return Known(values, _row_pointers(frame, loop), strided.by_line(_apart(loop)))
+    return Known(values, _row_pointers(frame, loop), strided.by_line(_apart(loop, lanes)))
 
 
-def _apart(loop: n.For) -> Iterator[tuple[str, n.Index]]:
-    """What every iteration loads that is a few elements behind what the one before loads."""
+def _apart(loop: n.For, lanes: int) -> Iterator[tuple[str, n.Index]]:
+    """What every iteration loads that is a few elements behind what the one before, or the group before, loads."""
     for load in (load for statement in unconditional(loop.body) for load in loads_of(statement)):
         flat = access.flat_index(load.buffer, load.index)
-        if 1 < abs(stride(flat, loop.var) or 0) <= strided.FARTHEST:
+        if strided.step_of(flat, loop.var, lanes) is not None:
             yield load.buffer.name, flat
 
 

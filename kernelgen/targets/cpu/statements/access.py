@@ -59,8 +59,10 @@ def read_memory(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> Value
         return _vector_load(inside, pointer(frame, memory, flat), kind)
     if frame.lanes is None:
         return _plain_load(frame, pointer(frame, memory, flat), kind, 1)
-    if stride and abs(stride) <= strided.FARTHEST and (frame.mask is None or frame.host.has_masks):
-        return _apart(frame, memory, flat, kind, stride)
+    if frame.mask is None or frame.host.has_masks:
+        apart = _apart(frame, memory, flat, kind)
+        if apart is not None:
+            return apart
     return _bordered_load(frame, memory, index) or _gather(frame, lane_pointers(frame, memory, flat), kind)
 
 
@@ -75,18 +77,26 @@ def _has_room(frame: Frame, buffer: Buffer, index: tuple[Index, ...]) -> bool:
     return is_whole and index == (Var(frame.lanes.variable),)
 
 
-def _apart(frame: Frame, memory: Memory, flat: Index, kind: str, stride: int) -> Value:
-    """One element per lane, of vectors that hold all from the first lane's to the last one's, see :mod:`strided`."""
+def _apart(frame: Frame, memory: Memory, flat: Index, kind: str) -> Value | None:
+    """One element per lane, of vectors that hold all from the first lane's to the last one's, see :mod:`strided`; None where
+    there are no such vectors.
+    """
     assert frame.lanes is not None
     lanes = frame.lanes
+    step = strided.step_of(flat, lanes.variable, lanes.count)
+    if step is None or (step.width > 1 and (frame.mask is not None or lanes.start.text != "0")):
+        return None
     line, beside = strided.line_of(memory.buffer.name, flat)
-    spread = strided.spread(flat, beside, frame.known.loaded.get(line, {}), stride, lanes.count)
-    least = lanes.start if stride > 0 else lanes.start + (lanes.count - 1)
-    base = _element(frame, _row_pointer(frame, memory, kind, spread.first, lanes.variable), kind, least * stride)
+    spread = strided.spread(flat, beside, frame.known.loaded.get(line, {}), step, lanes.count)
+    reading = (
+        frame if step.width == 1 or spread.is_shared else replace(frame, mask=constant(frame.function, True, "i1"))
+    )
+    least = lanes.start if step.distance > 0 else lanes.start + (lanes.count - 1)
+    base = _element(frame, _row_pointer(frame, memory, kind, spread.first, lanes.variable), kind, least * step.distance)
     loads: list[Value] = []
     for start, readers in zip(spread.starts, spread.readers, strict=True):
         address = frame.function.assign(f"getelementptr {kind}, ptr {base}, i64 {start}")
-        loads.append(_vector_load(_reading(frame, readers), address, kind))
+        loads.append(_vector_load(_reading(reading, readers), address, kind))
     return _woven(loads, spread.places)
 
 
