@@ -61,8 +61,8 @@ def is_by_channel(node: Application) -> bool:
     return is_channels_last(node) and node.attrs.int("group", 1) == channels == weights[-1]
 
 
-NARROW = (2, 4, 8)
-"""Channels of a group that fill a half of a vector or less, whose lanes are channels of several groups."""
+NARROW = (2, 4, 8, 16)
+"""Results of a group that fill a vector, or an even part of one: its lanes are of one group or of several."""
 
 MOST_OF_NARROW = 4
 """Times as many channels of the image as of the result, in a group: vectors of these are shuffled."""

@@ -1,74 +1,106 @@
-"""Takes out of the divisions of a vector loop what the loops around it leave whole, so that lanes alone are divided.
+"""Takes out of the divisions of a vector loop what does not change in its lanes.
 
     for c in 0..128 step 16:                              for c in 0..128 step 16:
       vector j in 0..16: ... x[(c + j) / 4 * 4 + 1]    ->   vector j in 0..16: ... x[c + j / 4 * 4 + 1]
+      vector j in 0..16: ... x[(c + j) / 32 * 32]      ->   vector j in 0..16: ... x[c / 32 * 32]
 
-Legality: ``floor((4 a + r) / 4) = a + floor(r / 4)`` for whole numbers ``a`` and ``r`` of either sign; ``c`` is a multiple of 4
-where its loop begins at one and goes in steps of one. An address then is one that the vector has and places of its lanes
-that are known (:mod:`kernelgen.targets.cpu.statements.strided`).
+Legality, for whole numbers of either sign: ``floor((4 a + r) / 4) = a + floor(r / 4)``; and where 16 divides ``c`` and 32,
+``floor((c + j) / 32) = floor(c / 32)`` for ``0 <= j < 16``, since no multiple of 32 lies between. ``c`` is a multiple of 16
+where its loop begins at one and goes in steps of one. So an address is one that the vector has, and places of its lanes that
+are known (:mod:`kernelgen.targets.cpu.statements.strided`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
-from math import gcd
+from math import gcd, inf
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.ranges import is_multiple
 from kernelgen.nest.substitute import map_indices
 from kernelgen.nest.walk import map_loops
-
-Factors = Mapping[str, int]
-"""Of variables: what each is a multiple of."""
 
 
 def settle_divisions(nest: n.Nest) -> n.Nest:
     """The nest with such divisions."""
 
     def settled(loop: n.For, around: Sequence[n.For]) -> n.For:
-        factors = {each.var: _factor(each) for each in around}
-        return replace(loop, body=map_indices(loop.body, lambda index: _index(index, loop.var, factors)))
+        lanes = _Lanes(loop.var, _extent(loop), {each.var: _factor(each) for each in around})
+        return replace(loop, body=map_indices(loop.body, lanes.settled))
 
     return replace(nest, body=map_loops(nest.body, (n.LoopKind.VECTOR,), settled))
+
+
+def _extent(loop: n.For) -> float:
+    return loop.upper.value if loop.lower == n.Num(0) and isinstance(loop.upper, n.Num) else inf
 
 
 def _factor(loop: n.For) -> int:
     return gcd(loop.lower.value, loop.step) if isinstance(loop.lower, n.Num) else 1
 
 
-def _index(index: n.Index, lane: str, factors: Factors) -> n.Index:
-    match index:
-        case n.IndexBinary(n.IndexOp.MUL, n.IndexBinary(n.IndexOp.DIV, inner, n.Num(divisor)), n.Num(factor)):
-            parts = _parts(inner, divisor, lane, factors) if factor % divisor == 0 else None
-            if parts is not None:
-                whole, rest = parts
-                lanes = ix.multiply(ix.floor_divide(rest, n.Num(divisor)), n.Num(factor))
-                return ix.add(ix.multiply(whole, n.Num(factor // divisor)), lanes)
-        case n.IndexBinary(op, left, right) if lane in index.variables:
-            return ix.binary(op, _index(left, lane, factors), _index(right, lane, factors))
-    return index
+@dataclass(frozen=True)
+class _Lanes:
+    """The variable of a vector loop, which is below the ``extent``, and what the variables around are multiples of."""
+
+    variable: str
+    extent: float
+    factors: dict[str, int]
+
+    def settled(self, index: n.Index) -> n.Index:
+        """The index with such divisions."""
+        if self.variable not in ix.variables(index) or not isinstance(index, n.IndexBinary):
+            return index
+        match index:
+            case n.IndexBinary(n.IndexOp.MUL, n.IndexBinary(n.IndexOp.DIV, inner, n.Num(divisor)), n.Num(factor)):
+                return self.quotient(inner, divisor, factor) or index
+            case n.IndexBinary(n.IndexOp.DIV, inner, n.Num(divisor)):
+                return self.quotient(inner, divisor, 1) or index
+            case _:
+                return ix.binary(index.op, self.settled(index.left), self.settled(index.right))
+
+    def quotient(self, index: n.Index, divisor: int, factor: int) -> n.Index | None:
+        """The floor of its quotient, as often as the ``factor`` says; None where that cannot be said of lanes alone."""
+        terms = _terms(index)
+        moving = [term for term in terms if self.variable in ix.variables(term)]
+        fixed = _sum(term for term in terms if self.variable not in ix.variables(term))
+        common = gcd(divisor, self.multiple_of(fixed))
+        if self.extent <= common and moving == [n.Var(self.variable)]:
+            return self.times(fixed, divisor, factor)
+        if common < divisor or fixed == n.Num(0) or ix.variables(_sum(moving)) != {self.variable}:
+            return None
+        return ix.add(self.times(fixed, divisor, factor), self.times(_sum(moving), divisor, factor))
+
+    def times(self, index: n.Index, divisor: int, factor: int) -> n.Index:
+        """``factor * floor(index / divisor)``."""
+        if factor % divisor == 0 and self.multiple_of(index) % divisor == 0:
+            return ix.multiply(index, n.Num(factor // divisor))
+        return ix.multiply(ix.floor_divide(index, n.Num(divisor)), n.Num(factor))
+
+    def multiple_of(self, index: n.Index) -> int:
+        """A number that certainly divides the index; 0 divides nothing but 0."""
+        match index:
+            case n.Num(value):
+                return abs(value)
+            case n.Var(name):
+                return self.factors.get(name, 1)
+            case n.IndexBinary(n.IndexOp.ADD | n.IndexOp.SUB, left, right):
+                return gcd(self.multiple_of(left), self.multiple_of(right))
+            case n.IndexBinary(n.IndexOp.MUL, left, right):
+                return self.multiple_of(left) * self.multiple_of(right)
+            case _:
+                return 1
 
 
-def _parts(index: n.Index, divisor: int, lane: str, factors: Factors) -> tuple[n.Index, n.Index] | None:
-    """The sum of its terms that are multiples of the divisor, and that of the others, which move with lanes alone; None where
-    it is not such a sum.
-    """
-    terms = list(_terms(index))
-    known = {name: ix.multiply(n.Var(name), n.Num(factor)) for name, factor in factors.items()}
-    whole = [term for term in terms if is_multiple(ix.substitute(term, known), divisor)]
-    rest = [term for term in terms if term not in whole]
-    if not whole or ix.variables(reduce(ix.add, rest, n.Num(0))) != {lane}:
-        return None
-    return reduce(ix.add, whole), reduce(ix.add, rest)
-
-
-def _terms(index: n.Index) -> Iterator[n.Index]:
+def _terms(index: n.Index) -> list[n.Index]:
     match index:
         case n.IndexBinary(n.IndexOp.ADD, left, right):
-            yield from _terms(left)
-            yield from _terms(right)
+            return [*_terms(left), *_terms(right)]
         case _:
-            yield index
+            return [index]
+
+
+def _sum(terms: Iterable[n.Index]) -> n.Index:
+    return reduce(ix.add, terms, n.Num(0))
