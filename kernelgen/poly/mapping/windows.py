@@ -58,7 +58,9 @@ def pieces_of_windows(band: Band, window: Window, found: dict[str, int], unit: V
     others = [m for m in range(len(band.axes)) if m not in (row, column, tap)]
     rest = tuple(LoopPlan(m) for m in others if band.axes[m].coincident)
     few = isinstance(taps, int) and taps * count <= MOST_TERMS
-    channels = tuple(LoopPlan(m, unroll=True) for m in _shuffled(band, window, found, count) if few)
+    channels = tuple(
+        LoopPlan(m, unroll=True) for m in _shuffled(band, window, found, count) if few and window.group < unit.lanes
+    )
     shuffled = {loop.member for loop in channels}
     sums = tuple(LoopPlan(m) for m in others if not band.axes[m].coincident and m not in shuffled)
     inner = (LoopPlan(column, mark=VECTOR), *channels, LoopPlan(tap, unroll=True)) if few else (

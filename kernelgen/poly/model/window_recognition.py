@@ -27,13 +27,15 @@ MOST_WEIGHT_BYTES = 1 << 19
 @dataclass(frozen=True)
 class Window:
     """Iterators of a statement: ``row`` is what neighbours follow each other along, ``tap`` moves along the same dim of an
-    operand, ``column`` is what lies together. ``channel`` is that of a group, of which each result sums all.
+    operand, ``column`` is what lies together. ``channel`` is that of a group, of which each result sums
+    all, and ``group`` are the results of one.
     """
 
     row: str
     column: str
     tap: str
     channel: str | None = None
+    group: int = 1
 
 
 def window_of(statement: Statement) -> Window | None:
@@ -45,23 +47,25 @@ def window_of(statement: Statement) -> Window | None:
     if not isinstance(last, Var) or len(kept) < 2:
         return None
     for read in statement.reads:
-        channels = _summed_channels(read.index[-1], last) if read.index else None
-        if channels is None:
+        group = _group(read.index[-1], last) if read.index else None
+        if group is None:
             continue
         found = [pair for pair in _pairs(read, kept, statement) if pair[0] != last.name]
         if found:
             row, tap = found[-1]
-            return Window(row, last.name, tap, *channels)
+            return Window(row, last.name, tap, *group)
     return None
 
 
-def _summed_channels(place: Index, last: Var) -> tuple[str, ...] | None:
-    """What a place among the channels moves along beside the ``last`` dim: nothing where it is that channel, the iterator over
-    its group where it is in there; None for any other place.
+def _group(place: Index, last: Var) -> tuple[str, int] | tuple[()] | None:
+    """Of a place in the group of the channel ``last``, what moves along the group, and how many results that has; nothing
+    where it is that channel, None for any other place.
     """
     match place:
-        case IndexBinary(IndexOp.ADD, IndexBinary(IndexOp.MUL, IndexBinary(IndexOp.DIV, own, Num()), Num()), Var(name)):
-            return (name,) if own == last else None
+        case IndexBinary(
+            IndexOp.ADD, IndexBinary(IndexOp.MUL, IndexBinary(IndexOp.DIV, own, Num(group)), Num()), Var(name)
+        ):
+            return (name, group) if own == last else None
         case _:
             return () if place == last else None
 

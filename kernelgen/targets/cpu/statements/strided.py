@@ -47,7 +47,7 @@ def step_of(flat: Index, variable: str, count: int) -> Step | None:
     """How the place ``flat`` moves along ``count`` lanes of a loop over the ``variable``, if vectors hold what all read."""
     distance = stride(flat, variable)
     if distance is not None:
-        return Step(distance) if 1 < abs(distance) <= FARTHEST else None
+        return Step(distance) if distance not in (0, 1) and abs(distance) <= FARTHEST else None
     moving = {term: factor for term, factor in polynomial(flat, _MODULUS).items() if variable in _variables(term)}
     for term, factor in moving.items() if len(moving) == 1 else ():
         match term:
