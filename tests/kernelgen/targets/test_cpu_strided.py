@@ -8,7 +8,7 @@ import pytest
 from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Compare, Expr, If, Index, Load, LoopKind, Nest, Num, Statement, Store
 from kernelgen.targets.cpu.emit import emit_for
-from kernelgen.targets.cpu.statements.strided import FARTHEST, line_of, spread
+from kernelgen.targets.cpu.statements.strided import FARTHEST, Step, line_of, spread
 from kernelgen.targets.cpu.text.host import Host
 from kernelgen.tensor.dtypes import FLOAT16, FLOAT32, FLOAT64, INT8, INT64, DType
 from kernelgen.verify.guard_pages import Fenced, Placement
@@ -82,6 +82,46 @@ def test_such_loads_are_no_gathers(stride: int, columns: int, least: int, host: 
     source = emit_for(strided(columns, stride, least=least), host)
     assert "masked.gather" not in source
     assert "shufflevector" in source
+
+
+def by_groups(columns: int, width: int, distance: int, starts: tuple[int, ...]) -> Nest:
+    """``y[i, j]`` is the sum of ``x[i, distance * (j / width) + start]`` over the starts; ``x`` ends with what is read last."""
+    x, y = buffer("x", 3, reach_of(columns, width, distance, starts)), output("y", 3, columns)
+    place = ix.multiply(ix.floor_divide(J, Num(width)), Num(distance))
+    value: Expr = Load(x, (I, ix.add(place, Num(starts[0]))))
+    for start in starts[1:]:
+        value = call("add", value, Load(x, (I, ix.add(place, Num(start)))))
+    rows = loop(I, 3, loop(J, columns, Store(y, (I, J), value)), kind=LoopKind.PARALLEL)
+    return Nest("by_groups", (), (x, y), block(rows))
+
+
+def reach_of(columns: int, width: int, distance: int, starts: tuple[int, ...]) -> int:
+    return (columns - 1) // width * distance + max(starts) + 1
+
+
+@pytest.mark.parametrize("starts", [(0,), (1,), (0, 1, 2, 3), (0, 3)], ids=str)
+@pytest.mark.parametrize(("width", "distance"), [(2, 2), (4, 4), (4, 8), (2, 8), (4, 16), (4, 2), (3, 3), (8, 8)])
+@pytest.mark.parametrize("columns", [4, 16, 24, 61])
+def test_groups_of_lanes_read_what_numpy_does_and_nothing_outside(
+    columns: int, width: int, distance: int, starts: tuple[int, ...]
+) -> None:
+    numbers = (np.arange(3 * reach_of(columns, width, distance, starts)) % 41).reshape(3, -1).astype(np.float32)
+    places = np.arange(columns) // width * distance
+    expected = sum((numbers[:, places + start] for start in starts[1:]), numbers[:, places + starts[0]])
+    fenced = Fenced("x", numbers)
+    for at_back in (False, True):
+        y = np.full((3, columns), 7, np.float32)
+        run(by_groups(columns, width, distance, starts), fenced.place(Placement(at_back, 0)), y)
+        np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("host", [AVX2, AVX512], ids=["avx2", "avx512"])
+@pytest.mark.parametrize("starts", [(0,), (0, 1, 2, 3)], ids=str)
+def test_groups_of_lanes_that_fill_a_vector_are_no_gathers(starts: tuple[int, ...], host: Host) -> None:
+    lanes = 16 if host is AVX512 else 8
+    source = emit_for(by_groups(lanes, 4, 4, starts), host)
+    assert "masked.gather" not in source
+    assert ("masked.load" in source) == (starts == (0,))
 
 
 def test_farther_elements_are_gathered() -> None:
