@@ -158,7 +158,7 @@ def test_vectors_hold_what_lanes_want_and_stay_within_it(stride: int, count: int
         line = {constant: place(stride, constant) for constant in constants}
         inside = range(min(constants) + min(0, stride * (count - 1)), max(constants) + max(0, stride * (count - 1)) + 1)
         for constant in constants:
-            found = spread(place(stride, constant), constant, line, stride, count)
+            found = spread(place(stride, constant), constant, line, Step(stride), count)
             base = next(c for c in constants if line[c] == found.first) + min(0, stride * (count - 1))
             for lane, (vector, at) in enumerate(found.places):
                 assert base + found.starts[vector] + at == constant + stride * lane
