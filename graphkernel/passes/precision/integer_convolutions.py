@@ -24,6 +24,7 @@ from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.cluster.stored_weights import known
 from graphkernel.ops import Tensor
 from graphkernel.ops.library.host import attribute_values
+from graphkernel.ops.library.windows import windows_over, with_places
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.named_fusion.written_quant import given_operands, is_onnx
 from graphkernel.passes.own_products import is_barred
@@ -49,7 +50,7 @@ from graphkernel.patterns.ranges import NON_NEGATIVE, Ranges
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.types import Attrs
 
-QUANTIZER, NOTSET = "DynamicQuantizeLinear", b"NOTSET"
+QUANTIZER = "DynamicQuantizeLinear"
 IMAGE = 4
 EXACT_TERMS = (1 << 24) // (4 * 255 * 128)
 """Of a window whose sum is exact in floats: bytes times bytes with a sign, less both zero points, two such bytes."""
@@ -120,17 +121,12 @@ def operands(node: Node) -> tuple[Value | None, ...]:
 
 
 def _attributes(node: Node) -> Attrs | None:
-    """Those of Conv2D; None where padding follows from the sizes."""
-    given = attribute_values(node)
-    if given.get("auto_pad", NOTSET) != NOTSET:
+    """Those of Conv2D; None where padding follows from symbols."""
+    given, (image, kernel) = attribute_values(node), (arg.type.shape[2:] for arg in node.args[:2])
+    windows = windows_over(image, kernel, given)
+    if isinstance(windows, str):
         return None
-    (top, left, bottom, right), stride = given.get("pads", (0, 0, 0, 0)), tuple(given.get("strides", (1, 1)))
-    counts = node.out.type.shape[2:]
-    is_open = set(stride) != {1} and not all(isinstance(count, int) for count in counts)
-    return Attrs.of(
-        stride=stride, dilation=tuple(given.get("dilations", (1, 1))), pad=(top, bottom, left, right),
-        group=given.get("group", 1), **({"places": counts} if is_open else {}),
-    )  # fmt: skip
+    return Attrs.of(**with_places(windows, node.out.type.shape[2:]), group=given.get("group", 1))
 
 
 def _weights(numbers: Value, zeros: Value | None) -> Weights | None:
