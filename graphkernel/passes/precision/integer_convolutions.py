@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ from graphkernel.passes.named_fusion.written_quant import given_operands, is_onn
 from graphkernel.passes.own_products import is_barred
 from graphkernel.passes.precision.byte_convolutions import (
     bordered,
-    cost_of_images,
     has_margins,
+    is_chosen,
     of_groups,
     padded,
     sums_of_bytes,
@@ -92,14 +93,8 @@ def integer_convolutions(graph: Graph, context: Context) -> Graph:
         return graph
     rewriter = _Rewriter(found, frozenset(node.args[0].node for node in found))
     made = with_unique_labels(graph.rebuild(rewriter.rewrite))
-    cost, are_all = cost_of_images(made)
-    is_own = cost.is_own and are_all
-    reason, message = (
-        "own-convolution" if is_own else "not-own-convolution",
-        f"{len(found)} convolutions of bytes; {cost}",
-    )
-    context.log.add(integer_convolutions.name, reason, first.name, message=message)
-    return made if is_own else graph
+    note = partial(context.log.add, integer_convolutions.name, subject=first.name)
+    return made if is_chosen(made, note, f"{len(found)} convolutions of bytes") else graph
 
 
 def _convolution(node: Node) -> Convolution | None:
