@@ -126,9 +126,27 @@ def test_what_has_an_element_in_common_stays_one(given: Nest) -> None:
     assert regions_apart(given) is given
 
 
-def test_a_place_that_data_decides_is_in_no_region() -> None:
-    symbols = loop(Var("k"), 2, Store(T, (Var("n"),), Read(X, (Num(0),))), kind=LoopKind.SERIAL)
-    given = nest(copied(T, X, 0, 32), symbols, copied(Y, T, 0, 32))
+def somewhere(to: Buffer, *place: Index) -> Statement:
+    """A store to a place that a symbol decides."""
+    return loop(Var("k"), 2, Store(to, (Var("n"), *place), Read(X, (Num(0),))), kind=LoopKind.SERIAL)
+
+
+def test_a_place_that_a_symbol_decides_is_in_no_region() -> None:
+    both = (copied(T, X, 0, 32), copied(T, X, 32, 8), copied(Y, T, 0, 32), copied(Y, T, 32, 8))
+    given = nest(*both, somewhere(T))
+    assert temporaries(nest(*both)) != temporaries(given) == {"t": (COLUMNS,)}
+    assert regions_apart(given) is given
+
+
+def test_nor_is_one_of_which_only_the_column_is_known() -> None:
+    wide = Buffer("w", T.dtype, (8, 6), Space.WORKSPACE)
+    given = Nest("places", (), (X, wide), block(somewhere(wide, Num(0)), somewhere(wide, Num(1))))
+    assert regions_apart(given) is given
+
+
+def test_what_is_never_touched_is_in_no_region() -> None:
+    parts = (copied(T, X, 0, 32), copied(T, X, 32, 8), copied(Y, T, 0, 32), copied(Y, T, 32, 8))
+    given = nest(*parts, copied(T, X, 32, 0))
     assert regions_apart(given) is given
 
 
