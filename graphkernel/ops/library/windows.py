@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernelgen.tensor.types import Dim, Shape
+from kernelgen.tensor.types import Shape
 
 NOTSET = "NOTSET"
-Windows = dict[str, tuple[Dim, ...]]
+Windows = dict[str, Any]
 
 
 def windows_over(image: Shape, kernel: Shape, attributes: Mapping[str, Any]) -> Windows | str:

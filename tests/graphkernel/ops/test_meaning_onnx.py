@@ -129,7 +129,7 @@ def test_several_results_and_absent_operands_of_the_host_operator():
 def test_attributes_are_numbers_texts_and_tuples_by_their_names():
     given: dict[str, Any] = {"axis": 0, "mode": "linear", "pads": (1, 2), "cubic_coeff_a": -0.75, "names": ("a", "b")}
     made = attributes_to_json(helper.make_attribute(name, value) for name, value in given.items())
-    of = {"op_type": "Resize", "domain": "", "opset": 18, "result_types": ("f32[1]",)}
+    of: dict[str, Any] = {"op_type": "Resize", "domain": "", "opset": 18, "result_types": ("f32[1]",)}
     builder = Builder()
     assert attribute_values(builder.emit(ops.OPS["Onnx"], attributes=made, **of).node) == given
     assert attribute_values(builder.emit(ops.OPS["Onnx"], attributes="[]", **of).node) == {}

@@ -12,7 +12,7 @@ from kernelgen.composite.vocabulary import WORDS
 from kernelgen.nest.marks import VECTOR
 from kernelgen.nest.nodes import For, LoopKind, Num
 from kernelgen.nest.walk import statements
-from kernelgen.plan import Plan
+from kernelgen.plan import BandPlan, Plan
 from kernelgen.stages import lower
 from kernelgen.tensor.dims import Dim, sym
 from kernelgen.tensor.text import parse
@@ -33,9 +33,15 @@ def scaled(channels: int) -> KernelDesc:
     return writer.desc("scaled", (x, scale), writer.op("Mul", x, scale, shape=(PIXELS, channels)))
 
 
+def bands_of(desc: KernelDesc) -> tuple[BandPlan, ...]:
+    bands = lower(desc, Plan()).plan.bands
+    assert bands is not None, "they are chosen"
+    return bands
+
+
 def is_along_pixels(desc: KernelDesc) -> bool:
     """Whether vectors run along what is not written as it lies."""
-    (reason,) = {band.why for band in lower(desc, Plan()).plan.bands or ()}
+    (reason,) = {band.why for band in bands_of(desc)}
     return "fills no vector" in reason
 
 
@@ -64,7 +70,7 @@ def described(text: str) -> KernelDesc:
 
 def vector_of(desc: KernelDesc) -> str:
     """The member of the only band that is the vector."""
-    (band,) = lower(desc, Plan()).plan.bands or ()
+    (band,) = bands_of(desc)
     (vector,) = {band.members[loop.member] for loop in band.pieces[0].loops if loop.mark == VECTOR}
     return vector
 
@@ -137,7 +143,7 @@ def test_the_others_stay_in_order() -> None:
       y: f32[40, 30, 50] = Add(some, columns)
       return y = y
     }""")
-    (band,) = lower(desc, Plan()).plan.bands or ()
+    (band,) = bands_of(desc)
     assert [band.members[loop.member] for loop in band.pieces[0].loops] == ["i0", "i1", "i2"]
 
 
