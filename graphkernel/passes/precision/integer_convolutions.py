@@ -49,6 +49,7 @@ from graphkernel.passes.precision.quantization import (
 )
 from graphkernel.patterns.ranges import NON_NEGATIVE, Ranges
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.types import Attrs
 
 QUANTIZER = "DynamicQuantizeLinear"
@@ -89,10 +90,13 @@ def integer_convolutions(graph: Graph, context: Context) -> Graph:
     """ConvInteger with constant weights, and DynamicQuantizeLinear before it, as arithmetic and sums of bytes, by a cost."""
     found = {node: each for node in graph.operators if (each := _convolution(node)) is not None}
     first = next(iter(found), None)
-    if first is None or is_barred(first, context.options):
+    if first is None:
         return graph
     rewriter = _Rewriter(found, frozenset(node.args[0].node for node in found))
     made = with_unique_labels(graph.rebuild(rewriter.rewrite))
+    convolutions = (node for node in made.operators if node.op is CONV2D)
+    if any(is_barred(node, context.options) for node in (first, *convolutions)):
+        return graph
     note = partial(context.log.add, integer_convolutions.name, subject=first.name)
     return made if is_chosen(made, note, f"{len(found)} convolutions of bytes") else graph
 

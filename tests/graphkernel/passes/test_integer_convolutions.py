@@ -76,6 +76,7 @@ def test_integers_are_those_of_the_definition(form: str, is_positive: bool) -> N
     _, expected, offset = run_onnxruntime(given, {"x": x})
     assert np.array_equal(q, expected)
     assert np.array_equal(zero, offset)
+    assert found.dtype == np.int32
     assert np.array_equal(found, convolved(q, zero, weights, np.zeros(1), form))
 
 
@@ -106,14 +107,13 @@ def lone(channels: int, weights: Array | None, **attributes: Any) -> onnx.ModelP
     return model([helper.make_node("ConvInteger", ["q", "w", "z"], ["y"], **attributes)], inputs, constants=held)
 
 
-def with_known_zero(kind: str) -> tuple[onnx.ModelProto, Array]:
-    """A padded convolution of bytes of a ``kind``, whose zero point is a constant; and the image."""
+def with_known_zero(kind: str, zero: int | None = 9) -> tuple[onnx.ModelProto, Array]:
+    """A padded convolution of bytes of a ``kind``, whose ``zero`` point is a constant, or is left out; and the image."""
     random, bounds = np.random.default_rng(0), np.iinfo(kind)
     q = random.integers(bounds.min, bounds.max + 1, (2, 8, 9, 8)).astype(kind)
-    held = {"w": random.integers(-128, 128, (CHANNELS, 8, 3, 3)).astype(np.int8), "z": np.array(9, kind)}
-    return model(
-        [helper.make_node("ConvInteger", ["q", "w", "z"], ["y"], pads=(1, 1, 1, 1))], {"q": q}, constants=held
-    ), q
+    held = {"w": random.integers(-128, 128, (CHANNELS, 8, 3, 3)).astype(np.int8)}
+    held |= {} if zero is None else {"z": np.array(zero, kind)}
+    return model([helper.make_node("ConvInteger", ["q", *held], ["y"], pads=(1, 1, 1, 1))], {"q": q}, constants=held), q
 
 
 def along_one_axis() -> onnx.ModelProto:
@@ -175,8 +175,24 @@ def test_what_nearly_did_not_fit_goes(given: onnx.ModelProto) -> None:
     assert "Conv2D" in {node.op.name for node in made.operators}
 
 
-def test_a_border_is_a_zero_point_that_is_known() -> None:
-    given, q = with_known_zero("uint8")
+@pytest.mark.parametrize("flags", ["--disable_cluster_ops=Conv2D", "--enable_cluster_ops_only=Add"])
+def test_flags_that_keep_convolutions_out_of_kernels_leave_them(flags: str) -> None:
+    graph = import_onnx(network("padded", "int8", "none", is_positive=False)[0])
+    (entry,) = gk.compile(graph, flags=flags).report.host
+    assert entry.operators == ("DynamicQuantizeLinear", "ConvInteger")
+
+
+def test_what_is_quantized_for_others_stays() -> None:
+    given, _, _ = network("padded", "int8", "none", is_positive=False)
+    given.graph.node.append(helper.make_node("DynamicQuantizeLinear", ["s"], ["q2", "s2", "z2"]))
+    given.graph.output.append(helper.make_tensor_value_info("q2", onnx.TensorProto.UINT8, []))
+    made = integer_convolutions(import_onnx(given), Context(gk.Options.parse({"opt_level": 2})))
+    assert [node.op.name for node in made.operators].count("Onnx") == 1
+
+
+@pytest.mark.parametrize("zero", [9, 0, None])
+def test_a_border_is_a_zero_point_that_is_known(zero: int | None) -> None:
+    given, q = with_known_zero("uint8", zero)
     exe = gk.compile(import_onnx(given), threads=1)
     assert not exe.report.host
     assert np.array_equal(exe(q)[0], run_onnxruntime(given, {"q": q})[0])
