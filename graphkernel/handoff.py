@@ -132,7 +132,7 @@ def planned(compiler: Compiler, node: Node) -> Compiler:
         try:
             return compiler(desc, target=target, plan=Plan.from_json(json_value(text, ArgumentError)))
         except (ArgumentError, UnsupportedError) as error:
-            LOGGER.warning("%s: compiled without the plan that tuning found: %s", line(desc.name), line(str(error)))
+            LOGGER.warning("%s: tuned plan unused: %s; tune again into a new file", line(desc.name), line(str(error)))
             return compiler(desc, target=target)
 
     return compile

@@ -277,7 +277,7 @@ class Plan:
         if self.stands_for < 1:
             raise ArgumentError(f"stands_for is {self.stands_for}; it is at least 1")
         if self.version != VERSION:
-            raise ArgumentError(f"version is {self.version}, this is version {VERSION}")
+            raise ArgumentError(f"version is {self.version}, this is version {VERSION}; make the plan anew")
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""

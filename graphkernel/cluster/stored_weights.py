@@ -7,12 +7,12 @@ float32.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphkernel.ops.library.host import ONNX
+from graphkernel.ops.library.host import attribute_values, is_onnx
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.matmul import HALF_NIBBLE, NIBBLE
 from kernelgen.tensor.types import dtype
@@ -48,20 +48,20 @@ def dequantized(weights: Value, is_transposed: bool) -> Stored | None:
     others.
     """
     node = weights.node
-    if node.op is not ONNX or node.attrs.str("op_type") != "DequantizeLinear" or weights.type.dtype != FLOAT:
+    if not is_onnx(node, "DequantizeLinear") or weights.type.dtype != FLOAT:
         return None
     numbers, scales = known(node.args[0]), known(node.args[1])
     zeros = known(node.args[2]) if len(node.args) > 2 else np.zeros((), np.int8)
     if numbers is None or scales is None or zeros is None or numbers.ndim != 2 or scales.dtype != np.float32:
         return None
-    named = _attributes(node)
+    named = attribute_values(node)
     spread = [_by_groups(each, numbers.shape, named, is_transposed) for each in (scales, zeros)]
     if spread[0] is None or spread[1] is None:
         return None
     return _stored(numbers.T if is_transposed else numbers, spread[0], spread[1])
 
 
-def _by_groups(given: Array, shape: tuple[int, ...], named: dict[str, int], is_transposed: bool) -> Array | None:
+def _by_groups(given: Array, shape: tuple[int, ...], named: Mapping[str, Any], is_transposed: bool) -> Array | None:
     """Scales or zero points as ``[groups, columns]``; None where terms have some that are no groups."""
     axis, block = named.get("axis", 1) % len(shape), named.get("block_size", 0)
     terms = 1 if is_transposed else 0
@@ -94,9 +94,9 @@ def _stored(numbers: Array, scales: Array, zeros: Array) -> Stored | None:
 
 def blocks_of_bits(node: Node) -> Stored | None:
     """The weights of a MatMulNBits of four or eight bits, whose blocks of terms are whole; None for other operators."""
-    if node.op is not ONNX or node.attrs.str("op_type") != "MatMulNBits":
+    if not is_onnx(node, "MatMulNBits"):
         return None
-    named = _attributes(node)
+    named = attribute_values(node)
     bits, block, terms, columns = (named.get(name, 0) for name in ("bits", "block_size", "K", "N"))
     operands = [known(arg) for arg in node.args[1:]]
     if bits not in (NIBBLE, 2 * NIBBLE) or terms % block or not _are_first(node, len(node.args)):
@@ -149,10 +149,6 @@ def _is_of(weights: Array, kind: np.dtype[Any]) -> bool:
 def known(value: Value) -> Array | None:
     """The content of a constant, also of one that no kernel holds."""
     node = value.node
-    if node.op is ONNX and node.attrs.str("op_type") == "Constant":
+    if is_onnx(node, "Constant"):
         return np.asarray(node.op.meaning(attrs=node.attrs))
     return value.constant
-
-
-def _attributes(node: Node) -> dict[str, int]:
-    return {entry["name"]: int(entry["i"]) for entry in json.loads(node.attrs.str("attributes")) if "i" in entry}

@@ -57,6 +57,8 @@ def load(
             return _fixed(_load_text(file, catalogue), dims)
         case ".json" | ".info":
             return _fixed(load_composite(file, _operators(catalogue)), dims)
+        case ".gkx":
+            raise FrontendError(f"{file}: a package, which is compiled already: gk.load_compiled(path) runs it")
         case other:
             raise FrontendError(f"{file}: the extension {other or '(none)'} is none of {', '.join(EXTENSIONS)}")
 

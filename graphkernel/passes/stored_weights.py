@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from graphkernel.cluster.product_cost import is_bound_by_memory
 from graphkernel.cluster.stored_weights import Stored, blocks_of_bits, dequantized, halves
-from graphkernel.ops.library.host import ONNX
+from graphkernel.ops.library.host import ONNX, is_onnx
 from graphkernel.options import Options
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.own_products import is_barred, is_with_constant
@@ -54,7 +54,7 @@ def _stored(node: Node, options: Options) -> Stored | None:
     """The weights of a product that it is worth to store; None for others."""
     if node.op not in (MATMUL, BATCH_MATMUL, ONNX) or not node.args or is_barred(node, options):
         return None
-    if node.args[0].type.dtype != FLOAT or node.args[0].type.rank < 2 or _is_dequantized(node.args[0]):
+    if node.args[0].type.dtype != FLOAT or node.args[0].type.rank < 2 or is_onnx(node.args[0].node, "DequantizeLinear"):
         return None
     if node.op not in (MATMUL, BATCH_MATMUL):
         return blocks_of_bits(node)
@@ -62,10 +62,6 @@ def _stored(node: Node, options: Options) -> Stored | None:
         return None
     turned = node.attrs.bool("transpose_b", False)
     return dequantized(node.args[1], turned) or _of_floats(node, turned)
-
-
-def _is_dequantized(x: Value) -> bool:
-    return x.node.op is ONNX and x.node.attrs.str("op_type") == "DequantizeLinear"
 
 
 def _of_floats(node: Node, turned: bool) -> Stored | None:

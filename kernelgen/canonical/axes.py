@@ -6,7 +6,8 @@ Before and after::
     b: f32[] = ReduceMax(x) {axis=[]}            ->    b: f32[] = ReduceMax(x) {axis=[0, 1], keep_dims=False}
     c: f32[8] = ReduceSum(p) {axis=1}                  c: f32[8] = Reshape(p)
 
-where ``x`` is ``f32[8, 4]`` and ``p`` is ``f32[8, 1]``. A sum of -0.0 alone is -0.0 after, and 0.0 before.
+where ``x`` is ``f32[8, 4]`` and ``p`` is ``f32[8, 1]``. A sum of -0.0 alone is -0.0 after, and 0.0 before: both are
+sums of it (:mod:`kernelgen.enclosure.sums`).
 Source: AKG's axis normalisation.
 """
 

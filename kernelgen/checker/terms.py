@@ -138,7 +138,8 @@ def element(buffer: int, offset: int, ordered: bool = False) -> int:
 def literal(value: float, kind: DType) -> int:
     """The number of a constant: integers are themselves, but for the least and the greatest of a signed type.
 
-    Two that are the same float of their type are one constant.
+    Two that are the same float of their type are one constant; -0.0 is 0, since a ring has one zero: signs of zero are seen by
+    the ranges of :mod:`kernelgen.enclosure`.
     """
     if kind == BOOL:
         return TOP if value else 0

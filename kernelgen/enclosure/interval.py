@@ -34,10 +34,13 @@ class Interval:
 
     @property
     def points(self) -> Array:
-        """Where the range is one number, NaN included."""
+        """Where the range is one number, NaN included; 0 and -0 are two, of which quotients tell."""
         if self.is_exact:
             return np.ones(self.low.shape, bool)
-        return (self.low == self.high) | (np.isnan(self.low) & np.isnan(self.high))
+        same = self.low == self.high
+        if self.low.dtype.kind == "f":
+            same &= np.signbit(self.low) == np.signbit(self.high)
+        return same | (np.isnan(self.low) & np.isnan(self.high))
 
     @property
     def unknown(self) -> Array:

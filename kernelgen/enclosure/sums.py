@@ -4,6 +4,9 @@ The error of a sum of n terms is at most ``n u`` times the sum of their sizes, `
 of roundings which do not all go one way stays below ``6 sqrt(n) u`` but for one sum in 10^7 (Higham and Mary, "A new approach
 to probabilistic rounding error analysis", 2019). The smaller of the two is allowed. Half precision is summed in float32.
 
+A sum of -0 alone is -0 where it starts from its first term, and 0 where it starts from 0: both are right, and a quotient by it
+is either infinity.
+
 Where the finite terms alone may leave the range on the way, a sum may be anything: some order adds the largest first, and
 an infinity of one sign that is made on the way meets one of the other sign among the terms.
 """
@@ -38,7 +41,10 @@ def summed(value: Interval, add_up: Move, kind: DType, terms: Array | float) -> 
     finite = sizes if np.isfinite(sizes).all() else add_up(_finite(value.magnitude))
     overflow = _overflows(finite, kind, add_up, value.middle)
     found = _with_roundings(Interval(low, high), sizes, overflow, kind, terms, _is_whole(value, sizes))
-    return rounded(forgotten(found, lost), kind)
+    found = rounded(forgotten(found, lost), kind)
+    if not np.signbit(value.low).any() or sizes.all():
+        return found
+    return _of_either_sign(found, (sizes == 0) & (add_up(1.0 - np.signbit(value.low)) == 0))
 
 
 def multiplied(
@@ -69,7 +75,16 @@ def multiplied(
         lost += [product(np.ones_like(left), _flag(y)), product(_infinite(left), _may_vanish(y))]
     for where in lost:
         found = forgotten(found, where > 0)
-    return rounded(found, kind)
+    found, minus = rounded(found, kind), [np.signbit(factor).astype(np.float64) for factor in (left, right)]
+    if sizes.all() or not any(each.any() for each in minus):
+        return found
+    plus = product(*minus) + product(*(1 - each for each in minus))
+    return _of_either_sign(found, (sizes + slack == 0) & (plus == 0))
+
+
+def _of_either_sign(found: Interval, where: Array) -> Interval:
+    """The range of a sum, 0 or -0 ``where`` all of its terms are -0."""
+    return Interval(np.where(where, -0.0, found.low), np.where(where, 0.0, found.high)) if where.any() else found
 
 
 def _may_vanish(value: Interval) -> Array:

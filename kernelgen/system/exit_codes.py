@@ -42,7 +42,9 @@ def explained(error: Exception, known: Errors) -> tuple[str, int]:
         context = getattr(error, "ctx", None)
         if type(error).__name__ == "NoArgsIsHelpError":
             return message(), WRONG_USE
-        said = f"{message().rstrip('.')}; `{context.command_path} --help` tells more" if context else message()
+        said = message().rstrip(".")
+        if context:
+            said += f"{'' if said.endswith('?') else ';'} `{context.command_path} --help` tells more"
         return f"error: {line(said)}", WRONG_USE
     if isinstance(error, known):
         return f"error: {error}", WRONG_USE

@@ -208,7 +208,7 @@ WRONG: dict[str, tuple[tuple[str | int, ...], Any, str]] = {
     "something": (("bands", 0), {"members": [], "pieces": []}, r"\$.bands\[0\].statements: missing"),
     "a mark": (("bands", 0, "pieces", 0, "loops", 0, "mark"), "thread 0", r"loops\[0\].mark: a thread loop"),
     "a mark's text": (("bands", 0, "pieces", 0, "loops", 0, "mark"), 1, r"loops\[0\].mark: expected str"),
-    "this version": (("version",), 7, r"\$: version is 7, this is version 1"),
+    "this version": (("version",), 7, r"\$: version is 7, this is version 1; make the plan anew"),
 }  # fmt: skip
 
 
@@ -224,6 +224,27 @@ def test_a_plan_for_another_description_is_refused_unless_it_is_freed() -> None:
     with pytest.raises(ArgumentError, match=r"the plan was made for softmax \w+, this is softmax \w+"):
         compile(softmax(6, 10), "cpu", plan)
     agrees(softmax(6, 10), replace(plan, subject=""))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "rest"),
+    [
+        (("bands",), [], ("bands", "code")),
+        (("bands", 1, "statements"), ["G7"], ("bands", "code")),
+        (("code", "vectors"), [{"lanes": 4}] * 9, ("code",)),
+        (("code", "vectors"), [], ("code",)),
+    ],
+)
+def test_a_plan_from_before_a_change_is_refused_with_what_to_leave_out(
+    path: tuple[str | int, ...], value: Any, rest: tuple[str, ...]
+) -> None:
+    plan = compile(softmax()).plan
+    outdated = edited(plan, *path, value=value)
+    with pytest.raises(ArgumentError, match=f"a plan with {' and '.join(rest)} null has them chosen"):
+        compile(softmax(), "cpu", outdated)
+    for part in rest:
+        outdated = edited(outdated, part, value=None)
+    agrees(softmax(), outdated)
 
 
 def test_the_sizes_alone_are_a_plan() -> None:

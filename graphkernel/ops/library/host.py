@@ -133,11 +133,17 @@ def attributes_from_json(text: str) -> list[AttributeProto]:
 
 
 def attribute_values(node: Node) -> dict[str, Any]:  # as onnx has them
-    """The attributes of a generic ONNX operator: numbers, sequences of them, bytes or messages, by their names."""
+    """The attributes of a generic ONNX operator: numbers, texts, tuples of them, or messages, by their names."""
     from onnx import helper
 
-    given = attributes_from_json(node.attrs.str("attributes"))
-    return {each.name: helper.get_attribute_value(each) for each in given}
+    given = attributes_from_json(node.attrs.str("attributes", "[]"))
+    return {each.name: _plain(helper.get_attribute_value(each)) for each in given}
+
+
+def _plain(value: Any) -> Any:  # as onnx has them
+    if isinstance(value, bytes):
+        return value.decode()
+    return tuple(map(_plain, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 def _stated_types(types: Types, attrs: Attrs) -> Types:

@@ -136,4 +136,4 @@ def _mixed(image: Value, axis: int, mixture: Mixture, builder: Builder) -> Value
 
 def _text(node: Node, name: str) -> str:
     """An attribute that is a text; an empty one where it has its default."""
-    return attribute_values(node).get(name, b"").decode()
+    return attribute_values(node).get(name, "")

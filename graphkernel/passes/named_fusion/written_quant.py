@@ -12,7 +12,6 @@ is a power of two and the zero point 0; exact_precision_mode=false takes others.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from graphkernel.expanders.base import Declined
 from graphkernel.ops import Tensor, apply_all
 from graphkernel.ops.fused.fused_quant import QUANT_BATCH_MATMUL, QUANT_V2
-from graphkernel.ops.library.host import ONNX
+from graphkernel.ops.library import host
 from graphkernel.passes.named_fusion.apply_fusion import Fusion, Product, Site, named_fusion
 from graphkernel.passes.named_fusion.queries import first_failure
 from kernelgen.tensor.graph import Node, Value
@@ -90,14 +89,8 @@ def _unfit(root: Node, first: Node, second: Node) -> Declined | None:
 
 def is_onnx(node: Node, name: str) -> bool:
     """True for ONNX's operator of that name, in forms without blocks."""
-    return node.op is ONNX and node.attrs.str("op_type") == name and not node.attrs.str("domain", "") and (
-        _attribute(node, "block_size", 0) == 0
-    )  # fmt: skip
-
-
-def _attribute(node: Node, name: str, default: int) -> int:
-    entries = json.loads(node.attrs.str("attributes"))
-    return next((int(entry["i"]) for entry in entries if entry["name"] == name), default)
+    is_plain = host.is_onnx(node, name) and not node.attrs.str("domain", "")
+    return is_plain and not host.attribute_values(node).get("block_size", 0)
 
 
 def given_operands(node: Node) -> tuple[Value | None, ...]:
@@ -113,7 +106,7 @@ def zero_point(node: Node) -> Array | None:
 
 def along(node: Node, x: Value) -> int | None:
     """The axis along which there are several scales."""
-    return _attribute(node, "axis", 1) % x.type.rank if node.args[1].type.rank else None
+    return host.attribute_values(node).get("axis", 1) % x.type.rank if node.args[1].type.rank else None
 
 
 def _quantized(factor: Array, zero: Array) -> Product:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from graphkernel.cluster.convolution_cost import region_cost
@@ -69,10 +71,16 @@ def _beside(image: Tensor, attrs: Attrs) -> int:
     return -channels % WORD_BYTES if isinstance(channels, int) and not of_groups(attrs) else 0
 
 
-def cost_of_images(graph: Graph) -> tuple[Cycles, bool]:
-    """What the convolutions of a graph cost by kernels of ours and by a library, and whether each may be a kernel."""
-    regions = image_regions(graph)
+def is_chosen(made: Graph, note: Callable[..., None], what: str, is_whole: bool = True) -> bool:
+    """Whether a graph that was ``made``, if it ``is_whole``, takes the place of its original: all of its convolutions may be
+    kernels, which are faster than a library.
+
+    ``note`` is called with the code of the reason, and with a ``message``: ``what`` the convolutions are, and their cost.
+    """
+    regions = image_regions(made)
     costs = [region_cost(region.convolutions, region.borders) for region in regions]
     held = {node for region in regions for node in region.convolutions}
     total = Cycles(sum(cost.own for cost in costs), sum(cost.library for cost in costs))
-    return total, all(node in held for node in graph.operators if node.op is CONV2D)
+    is_own = is_whole and total.is_own and all(node in held for node in made.operators if node.op is CONV2D)
+    note("own-convolution" if is_own else "not-own-convolution", message=f"{what}; {total}")
+    return is_own

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,13 +25,14 @@ from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.cluster.stored_weights import known
 from graphkernel.ops import Tensor
 from graphkernel.ops.library.host import attribute_values
+from graphkernel.ops.library.windows import windows_over, with_places
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.named_fusion.written_quant import given_operands, is_onnx
 from graphkernel.passes.own_products import is_barred
 from graphkernel.passes.precision.byte_convolutions import (
     bordered,
-    cost_of_images,
     has_margins,
+    is_chosen,
     of_groups,
     padded,
     sums_of_bytes,
@@ -47,9 +49,10 @@ from graphkernel.passes.precision.quantization import (
 )
 from graphkernel.patterns.ranges import NON_NEGATIVE, Ranges
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
+from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.types import Attrs
 
-QUANTIZER, NOTSET = "DynamicQuantizeLinear", b"NOTSET"
+QUANTIZER = "DynamicQuantizeLinear"
 IMAGE = 4
 EXACT_TERMS = (1 << 24) // (4 * 255 * 128)
 """Of a window whose sum is exact in floats: bytes times bytes with a sign, less both zero points, two such bytes."""
@@ -87,18 +90,15 @@ def integer_convolutions(graph: Graph, context: Context) -> Graph:
     """ConvInteger with constant weights, and DynamicQuantizeLinear before it, as arithmetic and sums of bytes, by a cost."""
     found = {node: each for node in graph.operators if (each := _convolution(node)) is not None}
     first = next(iter(found), None)
-    if first is None or is_barred(first, context.options):
+    if first is None:
         return graph
     rewriter = _Rewriter(found, frozenset(node.args[0].node for node in found))
     made = with_unique_labels(graph.rebuild(rewriter.rewrite))
-    cost, are_all = cost_of_images(made)
-    is_own = cost.is_own and are_all
-    reason, message = (
-        "own-convolution" if is_own else "not-own-convolution",
-        f"{len(found)} convolutions of bytes; {cost}",
-    )
-    context.log.add(integer_convolutions.name, reason, first.name, message=message)
-    return made if is_own else graph
+    convolutions = (node for node in made.operators if node.op is CONV2D)
+    if any(is_barred(node, context.options) for node in (first, *convolutions)):
+        return graph
+    note = partial(context.log.add, integer_convolutions.name, subject=first.name)
+    return made if is_chosen(made, note, f"{len(found)} convolutions of bytes") else graph
 
 
 def _convolution(node: Node) -> Convolution | None:
@@ -120,17 +120,12 @@ def operands(node: Node) -> tuple[Value | None, ...]:
 
 
 def _attributes(node: Node) -> Attrs | None:
-    """Those of Conv2D; None where padding follows from the sizes."""
-    given = attribute_values(node)
-    if given.get("auto_pad", NOTSET) != NOTSET:
+    """Those of Conv2D; None where padding follows from symbols."""
+    given, (image, kernel) = attribute_values(node), (arg.type.shape[2:] for arg in node.args[:2])
+    windows = windows_over(image, kernel, given)
+    if isinstance(windows, str):
         return None
-    (top, left, bottom, right), stride = given.get("pads", (0, 0, 0, 0)), tuple(given.get("strides", (1, 1)))
-    counts = node.out.type.shape[2:]
-    is_open = set(stride) != {1} and not all(isinstance(count, int) for count in counts)
-    return Attrs.of(
-        stride=stride, dilation=tuple(given.get("dilations", (1, 1))), pad=(top, bottom, left, right),
-        group=given.get("group", 1), **({"places": counts} if is_open else {}),
-    )  # fmt: skip
+    return Attrs.of(**with_places(windows, node.out.type.shape[2:]), group=given.get("group", 1))
 
 
 def _weights(numbers: Value, zeros: Value | None) -> Weights | None:

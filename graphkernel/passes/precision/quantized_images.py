@@ -14,6 +14,7 @@ changes each time. So all that quantizes becomes arithmetic, and convolutions ar
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from graphkernel.passes.named_fusion.written_quant import along, is_onnx, zero_p
 from graphkernel.passes.own_products import is_barred
 from graphkernel.passes.precision.byte_convolutions import (
     bordered,
-    cost_of_images,
+    is_chosen,
     of_groups,
     raised,
     sums_of_bytes,
@@ -54,11 +55,9 @@ def quantized_images(graph: Graph, context: Context) -> Graph:
     if first is None or is_barred(first, context.options):
         return graph
     made = with_unique_labels(graph.rebuild(_Rewriter().rewrite))
-    total, are_all = cost_of_images(made)
-    is_own = total.is_own and are_all and not any(is_onnx(node, "QuantizeLinear") for node in made.operators)
-    reason = "own-convolution" if is_own else "not-own-convolution"
-    context.log.add(quantized_images.name, reason, first.name, message=f"all that is quantized; {total}")
-    return made if is_own else graph
+    note = partial(context.log.add, quantized_images.name, subject=first.name)
+    is_whole = not any(is_onnx(node, "QuantizeLinear") for node in made.operators)
+    return made if is_chosen(made, note, "all that is quantized", is_whole) else graph
 
 
 def _is_quantized(node: Node) -> bool:

@@ -40,6 +40,7 @@ from kernelgen.poly.model.register_cost import (
     LEAST_SHARE,
     MOST_VECTORS,
     Block,
+    BlockRules,
     block_for,
     block_time,
     row_time,
@@ -215,7 +216,7 @@ def _equal_shares(rows: int, threads: int) -> Iterator[int]:
 
 def _fits(share: int, columns: Dim, unit: VectorUnit, line: int) -> bool:
     """Whether blocks that leave none of its rows over lose little, and its results find room."""
-    best, whole = (block_for(share, columns, unit, whole, line=line) for whole in (False, True))
+    best, whole = (block_for(share, columns, BlockRules(unit, whole, line=line)) for whole in (False, True))
     if block_time(share, columns, whole, unit) > MOST_LOSS * block_time(share, columns, best, unit):
         return False
     return isinstance(columns, int) and (columns % whole[1] == 0 or share * columns <= MOST_ELEMENTS)
@@ -294,13 +295,13 @@ def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     threads = limits.threads if _deals_panels(band, sides, around) else 1
     if around:
         terms = prod(axis.extents[0] for axis in band.axes if not axis.coincident and isinstance(axis.extents[0], int))
-        widest = MOST_PANEL_BYTES // (FLOAT_BYTES * terms * limits.unit.lanes)
-        return block_for(rows, columns, limits.unit, widest=max(1, min(widest, MOST_VECTORS)), threads=threads)
+        widest = max(1, min(MOST_PANEL_BYTES // (FLOAT_BYTES * terms * limits.unit.lanes), MOST_VECTORS))
+        return block_for(rows, columns, BlockRules(limits.unit, widest=widest, threads=threads))
     share = share_of(band, sides, limits) or _block_length(band, sides)
     if share is None:
         widest = _widest_digits(band, limits.unit) if rows == 1 and limits.unit.adds_bytes else MOST_VECTORS
-        return block_for(rows, columns, limits.unit, widest=widest, threads=threads)
-    return block_for(share, columns, limits.unit, whole=True, line=sides.line)
+        return block_for(rows, columns, BlockRules(limits.unit, widest=widest, threads=threads))
+    return block_for(share, columns, BlockRules(limits.unit, whole=True, line=sides.line))
 
 
 def _widest_digits(band: Band, unit: VectorUnit) -> int:

@@ -48,7 +48,7 @@ from kernelgen.poly.mapping.streamed_products import streaming_tiles
 from kernelgen.poly.mapping.vector_axis import vector_last
 from kernelgen.poly.mapping.windows import pieces_of_windows, window_members
 from kernelgen.poly.model.product_recognition import is_product, moves
-from kernelgen.poly.model.register_cost import Block, block_for
+from kernelgen.poly.model.register_cost import Block, BlockRules, block_for
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop
 from kernelgen.tensor.dims import Dim, Sym
@@ -283,7 +283,7 @@ class _Chooser:
         columns = self.band.axes[column].extents[0]
         if length is None or not isinstance(columns, int):
             return None
-        return block_for(length, columns, self.limits.unit, whole=True)
+        return block_for(length, columns, BlockRules(self.limits.unit, whole=True))
 
     def block_of(self, column: int) -> tuple[int, int]:
         """Rows and columns of results that registers hold: fewer of wide ones, a vector more where that covers all columns."""

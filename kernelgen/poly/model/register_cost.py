@@ -5,6 +5,8 @@ Rows pass panels of columns; a block is a few rows of one panel. Multiplications
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kernelgen.plan import VectorUnit
 from kernelgen.tensor.dims import Dim
 
@@ -44,33 +46,37 @@ USUAL_ROWS = 64
 """What a number of rows is taken for that is not known."""
 
 
-def block_for(
-    rows: Dim,
-    columns: Dim,
-    unit: VectorUnit,
-    whole: bool = False,
-    widest: int = MOST_VECTORS,
-    threads: int = 1,
-    line: int = 1,
-) -> Block:
-    """The block whose registers, of a ``unit``, take the fewest cycles for a product of ``rows`` and ``columns``.
+@dataclass(frozen=True)
+class BlockRules:
+    """What a block is made for: registers of a ``unit``.
 
     ``whole`` blocks leave no row over; ``widest`` are the vectors of a row at most; so many ``threads`` share the panels; so
     many vectors make a ``line`` of memory where results are handed on.
     """
+
+    unit: VectorUnit
+    whole: bool = False
+    widest: int = MOST_VECTORS
+    threads: int = 1
+    line: int = 1
+
+
+def block_for(rows: Dim, columns: Dim, rules: BlockRules) -> Block:
+    """The block that takes the fewest cycles for a product of ``rows`` and ``columns``, of those that the ``rules`` allow."""
+    unit = rules.unit
     known = rows if isinstance(rows, int) else USUAL_ROWS
     width = columns if isinstance(columns, int) else 0
     fitting = [
         (count, vectors)
-        for vectors in range(1, widest + 1)
+        for vectors in range(1, rules.widest + 1)
         for count in range(1, min(known, MOST_ROWS) + 1)
         if count * vectors + vectors + 1 <= unit.registers
-        and not (whole and known % count)
+        and not (rules.whole and known % count)
         and (not width or vectors * unit.lanes <= max(width, unit.lanes))
     ]
 
     def time(block: Block) -> float:
-        return _cycles(known, width, block, unit.lanes, threads) * _of_lines(block[1], width, unit, line)
+        return _cycles(known, width, block, unit.lanes, rules.threads) * _of_lines(block[1], width, unit, rules.line)
 
     count, vectors = min(fitting, key=lambda block: (time(block), -block[0] * block[1]))
     return count, vectors * unit.lanes
@@ -84,15 +90,15 @@ def block_time(rows: int, columns: Dim, block: Block, unit: VectorUnit) -> float
 
 def row_time(share: int, columns: Dim, unit: VectorUnit, line: int = 1) -> float:
     """The cycles of a row of ``columns`` on a ``unit``, of ``share`` rows of which whole blocks leave none over; ``line`` as in
-    :func:`block_for`."""
-    block = block_for(share, columns, unit, whole=True, line=line)
+    :class:`BlockRules`."""
+    block = block_for(share, columns, BlockRules(unit, whole=True, line=line))
     parts = _of_lines(block[1] // unit.lanes, columns if isinstance(columns, int) else 0, unit, line)
     return block_time(share, columns, block, unit) / share * _distance(share, block) * parts
 
 
 def rows_time(rows: int, columns: int, unit: VectorUnit, threads: int) -> float:
     """The cycles of all ``rows``, which pass panel after panel of ``columns`` on a ``unit``, where ``threads`` share these."""
-    block = block_for(rows, columns, unit, threads=threads)
+    block = block_for(rows, columns, BlockRules(unit, threads=threads))
     count, vectors = block[0], block[1] // unit.lanes
     return _cycles(rows, columns, (count, vectors), unit.lanes, threads) * _distance(rows, block)
 

@@ -30,12 +30,15 @@ from kernelgen.poly.schedule.tree import (
     tiled,
 )
 
+ANEW = "a plan with bands and code null has them chosen"
+"""What to do with a plan that was made for another schedule, by an earlier version perhaps."""
+
 
 def apply(schedule: isl.Schedule, plans: Sequence[BandPlan]) -> isl.Schedule:
     """The schedule with every band as its plan says. Raises ArgumentError for a plan that does not fit."""
     found = sum(1 for _ in bands(schedule.get_root()))
     if found != len(plans):
-        raise ArgumentError(f"the plan has {len(plans)} bands, the schedule has {found}")
+        raise ArgumentError(f"the plan has {len(plans)} bands, the schedule has {found}; {ANEW}")
     numbered = iter(enumerate(plans))
 
     def edit(band: Node) -> Node:
@@ -97,7 +100,7 @@ def _check_fit(name: str, band: Node, plan: BandPlan) -> None:
     if (statements, count) != (plan.statements, len(plan.members)):
         raise ArgumentError(
             f"{name} of the schedule has {count} members over {', '.join(statements)}; "
-            f"the plan has {len(plan.members)} over {', '.join(plan.statements)}"
+            f"the plan has {len(plan.members)} over {', '.join(plan.statements)}; {ANEW}"
         )
     if not plan.pieces or plan.pieces[-1].whole:
         raise ArgumentError(f"{name}: the last piece must take the rest, without whole tiles")

@@ -86,6 +86,7 @@ def test_wrong_use_names_the_help(command: str, arguments: list[str], said: str)
     found = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
     assert found.returncode == WRONG_USE
     assert said in found.stderr
+    assert "?;" not in found.stderr
     assert found.stderr.count("\n") == 1
 
 

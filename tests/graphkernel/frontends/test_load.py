@@ -47,6 +47,7 @@ def test_changed_constants_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "content", "error", "message"), [
     ("net.txt", "x", FrontendError, r"the extension .txt is none of .onnx, .gk, .json, .info"),
+    ("net.gkx", "x", FrontendError, r"a package, which is compiled already: gk.load_compiled\(path\) runs it"),
     ("net", "x", FrontendError, r"the extension \(none\)"),
     ("net.gk", "graph net(x: f32[3]) {\n  y: f32[3] = Mull(x)\n  return y\n}", ParseError, "net.gk: line 2, column"),
     ("net.json", '{"composite": true}', FrontendError, r"net.json: \$"),

@@ -9,7 +9,8 @@ import pytest
 from onnx import helper
 
 from graphkernel import ops
-from graphkernel.ops.library.host import attributes_from_json, attributes_to_json
+from graphkernel.ops.library.host import attribute_values, attributes_from_json, attributes_to_json
+from kernelgen.tensor.graph import Builder
 from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL
 from kernelgen.tensor.types import Attrs
 
@@ -123,6 +124,15 @@ def test_several_results_and_absent_operands_of_the_host_operator():
     assert [part.shape for part in parts] == [(1, 4, 5)] * 3
     attrs = Attrs.of(op_type="Clip", opset=18, result_types=("f32[3, 4, 5]",), present=(True, False, True))
     np.testing.assert_array_equal(ops.OPS["Onnx"].meaning(X, np.float32(0.5), attrs=attrs), np.minimum(X, 0.5))
+
+
+def test_attributes_are_numbers_texts_and_tuples_by_their_names():
+    given: dict[str, Any] = {"axis": 0, "mode": "linear", "pads": (1, 2), "cubic_coeff_a": -0.75, "names": ("a", "b")}
+    made = attributes_to_json(helper.make_attribute(name, value) for name, value in given.items())
+    of: dict[str, Any] = {"op_type": "Resize", "domain": "", "opset": 18, "result_types": ("f32[1]",)}
+    builder = Builder()
+    assert attribute_values(builder.emit(ops.OPS["Onnx"], attributes=made, **of).node) == given
+    assert attribute_values(builder.emit(ops.OPS["Onnx"], attributes="[]", **of).node) == {}
 
 
 def test_attributes_round_trip_as_text():

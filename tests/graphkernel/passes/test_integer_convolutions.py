@@ -76,6 +76,7 @@ def test_integers_are_those_of_the_definition(form: str, is_positive: bool) -> N
     _, expected, offset = run_onnxruntime(given, {"x": x})
     assert np.array_equal(q, expected)
     assert np.array_equal(zero, offset)
+    assert found.dtype == np.int32
     assert np.array_equal(found, convolved(q, zero, weights, np.zeros(1), form))
 
 
@@ -106,14 +107,30 @@ def lone(channels: int, weights: Array | None, **attributes: Any) -> onnx.ModelP
     return model([helper.make_node("ConvInteger", ["q", "w", "z"], ["y"], **attributes)], inputs, constants=held)
 
 
+def with_known_zero(kind: str, zero: int | None = 9) -> tuple[onnx.ModelProto, Array]:
+    """A padded convolution of bytes of a ``kind``, whose ``zero`` point is a constant, or is left out; and the image."""
+    random, bounds = np.random.default_rng(0), np.iinfo(kind)
+    q = random.integers(bounds.min, bounds.max + 1, (2, 8, 9, 8)).astype(kind)
+    held = {"w": random.integers(-128, 128, (CHANNELS, 8, 3, 3)).astype(np.int8)}
+    held |= {} if zero is None else {"z": np.array(zero, kind)}
+    return model([helper.make_node("ConvInteger", ["q", *held], ["y"], pads=(1, 1, 1, 1))], {"q": q}, constants=held), q
+
+
+def along_one_axis() -> onnx.ModelProto:
+    """The same along one axis, without a border."""
+    q = np.zeros((2, 8, 9), np.uint8)
+    return model([helper.make_node("ConvInteger", ["q", "w"], ["y"])], {"q": q}, constants={"w": ones(8)[:, :, 0]})
+
+
 def ones(inner: int) -> Array:
     return np.ones((CHANNELS, inner, 3, 3), np.int8)
 
 
 STAY = {
     "the border is computed": lone(8, ones(8), pads=(1, 1, 1, 1)),
-    "padding follows": lone(8, ones(8), auto_pad="SAME_UPPER"),
     "weights are computed": lone(8, None),
+    "bytes with a sign": with_known_zero("int8")[0],
+    "one axis": along_one_axis(),
     "groups of many terms": lone(30, ones(15), group=2),
 }
 
@@ -124,10 +141,61 @@ def test_what_does_not_fit_stays(why: str) -> None:
     assert integer_convolutions(graph, Context(gk.Options.parse({"opt_level": 2}))) is graph
 
 
+def automatic(padding: str) -> onnx.ModelProto:
+    """An image quantized at run time, and its convolution with automatic padding and strides."""
+    x = np.random.default_rng(0).standard_normal((2, 16, 9, 8)).astype(np.float32)
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("ConvInteger", ["q", "w", "z"], ["y"], auto_pad=padding, strides=(2, 2)),
+    ]
+    return model(
+        nodes, {"x": x}, constants={"w": np.arange(-64, 80).astype(np.int8).reshape(1, 16, 3, 3).repeat(16, 0)}
+    )
+
+
+@pytest.mark.parametrize("padding", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+def test_automatic_padding_is_that_of_convolutions_of_floats(padding: str) -> None:
+    given, x = automatic(padding), np.random.default_rng(1).standard_normal((2, 16, 9, 8)).astype(np.float32)
+    exe = gk.compile(import_onnx(given), threads=1)
+    assert not exe.report.host
+    assert np.array_equal(exe(x)[0], run_onnxruntime(given, {"x": x})[0])
+
+
+def test_automatic_padding_of_open_extents_stays() -> None:
+    given = automatic("SAME_UPPER")
+    for dim, name in zip(given.graph.input[0].type.tensor_type.shape.dim[2:], ("rows", "columns"), strict=True):
+        dim.dim_param = name
+    graph = import_onnx(given)
+    assert integer_convolutions(graph, Context(gk.Options.parse({"opt_level": 2}))) is graph
+
+
 @pytest.mark.parametrize("given", [lone(8, ones(8)), lone(28, ones(14), group=2)], ids=["inside", "groups"])
 def test_what_nearly_did_not_fit_goes(given: onnx.ModelProto) -> None:
     made = integer_convolutions(import_onnx(given), Context(gk.Options.parse({"opt_level": 2})))
     assert "Conv2D" in {node.op.name for node in made.operators}
+
+
+@pytest.mark.parametrize("flags", ["--disable_cluster_ops=Conv2D", "--enable_cluster_ops_only=Add"])
+def test_flags_that_keep_convolutions_out_of_kernels_leave_them(flags: str) -> None:
+    graph = import_onnx(network("padded", "int8", "none", is_positive=False)[0])
+    (entry,) = gk.compile(graph, flags=flags).report.host
+    assert entry.operators == ("DynamicQuantizeLinear", "ConvInteger")
+
+
+def test_what_is_quantized_for_others_stays() -> None:
+    given, _, _ = network("padded", "int8", "none", is_positive=False)
+    given.graph.node.append(helper.make_node("DynamicQuantizeLinear", ["s"], ["q2", "s2", "z2"]))
+    given.graph.output.append(helper.make_tensor_value_info("q2", onnx.TensorProto.UINT8, []))
+    made = integer_convolutions(import_onnx(given), Context(gk.Options.parse({"opt_level": 2})))
+    assert [node.op.name for node in made.operators].count("Onnx") == 1
+
+
+@pytest.mark.parametrize("zero", [9, 0, None])
+def test_a_border_is_a_zero_point_that_is_known(zero: int | None) -> None:
+    given, q = with_known_zero("uint8", zero)
+    exe = gk.compile(import_onnx(given), threads=1)
+    assert not exe.report.host
+    assert np.array_equal(exe(q)[0], run_onnxruntime(given, {"q": q})[0])
 
 
 @pytest.mark.parametrize("form", ["padded", "a picture", "by channels", "by groups"])

@@ -15,6 +15,7 @@ import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.passes.base import Context
 from graphkernel.passes.precision.quantized_images import quantized_images
+from kernelgen.tensor.operators.nn import CONV2D
 
 STEP = 0.05
 ZEROS = {"uint8 0": np.uint8(0), "uint8": np.uint8(131), "int8 least": np.int8(-128), "int8": np.int8(3)}
@@ -95,6 +96,44 @@ def test_bytes_without_a_sign_are_all_that_kernels_hand_on(zero: str) -> None:
     *kernels, _ = made.operators  # the last one puts the result into its order
     read = [arg for kernel in kernels for arg in kernel.args if arg.node in kernels]
     assert {value.type.dtype.name for value in read} == {"uint8"}
+
+
+def blocks(count: int) -> onnx.ModelProto:
+    """Residual blocks of two convolutions each, behind a convolution; every result is quantized and read again."""
+    random, channels = np.random.default_rng(0), 16
+    nodes: list[onnx.NodeProto] = []
+    constants: dict[str, np.ndarray] = {"s": np.array(STEP, np.float32), "z": np.array(0, np.uint8)}
+
+    def read_again(value: str) -> str:
+        nodes.append(helper.make_node("QuantizeLinear", [value, "s", "z"], [f"{value}_q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [f"{value}_q", "s", "z"], [f"{value}_r"]))
+        return f"{value}_r"
+
+    def convolved(value: str, result: str) -> str:
+        constants[f"{result}_w"] = random.integers(-127, 128, (channels, channels, 3, 3)).astype(np.int8)
+        constants[f"{result}_s"] = random.uniform(0.001, 0.002, channels).astype(np.float32)
+        nodes.append(helper.make_node("DequantizeLinear", [f"{result}_w", f"{result}_s"], [f"{result}_v"], axis=0))
+        nodes.append(helper.make_node("Conv", [value, f"{result}_v"], [result], pads=(1, 1, 1, 1)))
+        return result
+
+    value = read_again(convolved(read_again("x"), "first"))
+    for number in range(count):
+        inner = read_again(convolved(value, f"inner{number}"))
+        outer = read_again(convolved(inner, f"outer{number}"))
+        nodes.append(helper.make_node("Add", [outer, value], [f"sum{number}"]))
+        nodes.append(helper.make_node("Relu", [f"sum{number}"], [f"kept{number}"]))
+        value = read_again(f"kept{number}")
+    nodes.append(helper.make_node("Identity", [value], ["y"]))
+    return model(nodes, {"x": np.zeros((1, channels, 16, 16), np.float32)}, constants=constants)
+
+
+def test_bytes_that_a_sum_reads_too_are_handed_on_once() -> None:
+    made = gk.optimize(import_onnx(blocks(3)), opt_level=2, target="cpu")
+    products = [
+        kernel for kernel in made.operators if kernel.body and any(node.op is CONV2D for node in kernel.body.operators)
+    ]
+    assert len(products) == 7
+    assert [[out.type.dtype.name for out in kernel.outs] for kernel in products[:-1]] == [["uint8"]] * 6
 
 
 def test_what_cannot_be_arithmetic_as_a_whole_stays() -> None:

@@ -91,9 +91,10 @@ def test_whole_factors_repeat_pixels() -> None:
     [
         (resized(sizes(90, 140), mode="cubic"), "four pixels of each row are mixed"),
         (resized(sizes(32, 32), mode="linear", antialias=1, opset=18), "as many as a window has"),
+        (resized(np.array([2, CHANNELS, 128, 128]), mode="nearest"), "images are repeated too"),
         (resized(sizes(128, 128), is_last=True, mode="linear"), "the layout changes while the image is small"),
     ],
-    ids=["cubic", "antialias", "at the end"],
+    ids=["cubic", "antialias", "two of one", "at the end"],
 )
 def test_others_are_onnxruntimes(made: ModelProto, why: str) -> None:
     assert [entry for entry in agrees(made).report.host if "Resize" in entry.operators], why

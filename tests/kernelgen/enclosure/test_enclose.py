@@ -112,6 +112,42 @@ def test_the_sign_of_zero_shows_in_a_quotient():
     assert fault(binary("RealDiv"), inputs, [single(INF, INF, NAN)])
 
 
+def test_a_sum_of_negative_zeros_alone_is_a_zero_of_either_sign():
+    w, x = Writer(), tensor("x", 3, 2)
+    total = w.op("ReduceSum", x, shape=(3,), axis=(1,), keep_dims=False)
+    sums, zeros = w.desc("sums", (x,), w.op("Reciprocal", total, shape=(3,))), single(-0.0, -0.0, 0.0, -0.0, -0.0, 0.0)
+    inputs = [zeros.reshape(3, 2)]
+    for first in (INF, -INF):
+        assert not fault(sums, inputs, [single(first, INF, INF)])
+    assert fault(sums, inputs, [single(INF, -INF, INF)])
+    assert fault(sums, inputs, [single(INF, INF, -INF)])
+
+
+def test_so_is_a_product_of_matrices_all_of_whose_terms_are():
+    w, x, y = Writer(), tensor("x", 3, 2), tensor("y", 2, 1)
+    product = w.op("MatMul", x, y, shape=(3, 1), transpose_a=False, transpose_b=False)
+    desc = w.desc("product", (x, y), w.op("Reciprocal", product, shape=(3, 1)))
+    inputs = [single(-0.0, 0.0, 0.0, 0.0, -0.0, -0.0).reshape(3, 2), single(1.0, -1.0).reshape(2, 1)]
+    for first in (INF, -INF):
+        assert not fault(desc, inputs, [single(first, INF, INF).reshape(3, 1)])
+    assert fault(desc, inputs, [single(INF, -INF, INF).reshape(3, 1)])
+    assert fault(desc, inputs, [single(INF, INF, -INF).reshape(3, 1)])
+
+
+@pytest.mark.parametrize("extents", [(5, 1), (5, 4), (1, 8)])
+@pytest.mark.parametrize("name", ["ReduceSum", "CumSum"])
+def test_kernels_give_one_of_both(name: str, extents: tuple[int, int]):
+    w, x = Writer(), tensor("x", *extents)
+    total = (
+        w.op("ReduceSum", x, shape=extents[:1], axis=(1,), keep_dims=False)
+        if name == "ReduceSum"
+        else w.op("CumSum", x, shape=extents, axis=1, exclusive=False, reverse=False)
+    )
+    desc = w.desc("sums", (x,), w.op("Reciprocal", total, shape=total.shape))
+    zeros = np.full(extents, -0.0, np.float32)
+    assert not fault(desc, [zeros], list(kernelgen.compile(desc, "cpu")(zeros)))
+
+
 def test_a_truth_value_that_rounding_may_turn_is_both():
     w, x = Writer(), tensor("x", 3)
     root = w.op("Exp", x, shape=(3,))

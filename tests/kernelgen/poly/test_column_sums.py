@@ -8,11 +8,15 @@ from kernel_examples import Writer, tensor
 
 import kernelgen
 from kernelgen.composite.description import KernelDesc
+from kernelgen.composite.vocabulary import WORDS
 from kernelgen.nest.nodes import For, LoopKind, Var
 from kernelgen.nest.walk import loads_of, statements
 from kernelgen.plan import Plan
-from kernelgen.stages import lower
+from kernelgen.poly.build_scop import to_scop
+from kernelgen.poly.model.scop import Scop
+from kernelgen.stages import DESC_STAGES, SCOP_STAGES, lower
 from kernelgen.tensor.dims import Dim, sym
+from kernelgen.tensor.text import parse
 
 
 def activated(*shape: Dim, axis: int = 1) -> KernelDesc:
@@ -68,6 +72,68 @@ def test_what_is_read_the_other_way_round_is_taken_along_its_terms() -> None:
     turned = w.op("Transpose", x, shape=(3, 40, 64), perm=(0, 2, 1))
     total = w.op("ReduceSum", turned, shape=(3, 64), axis=(1,), keep_dims=False)
     assert walks_rows(w.desc("turned", (x,), w.op("Tanh", total, shape=(3, 64))))
+
+
+def columns_of(text: str) -> Scop:
+    """The statements of a description before they are ordered, and what is known of their columns."""
+    desc = KernelDesc(parse(f"graph given{text}", {word.name: word for word in WORDS}))
+    for rule in DESC_STAGES:
+        desc = rule.run(desc)
+    scop = to_scop(desc)
+    for stage in SCOP_STAGES:
+        scop = stage.on(scop, Plan())
+    return scop
+
+
+SUMS = {
+    "of columns": """(x: f32[3, 40, 64]) {
+      y: f32[3, 64] = ReduceSum(x, axis=(1,), keep_dims=False)""",
+    "of a row's own number": """(x: f32[40, 64], rows: f32[40, 1]) {
+      some: f32[40, 64] = Maximum(x, rows)
+      y: f32[64] = ReduceSum(some, axis=(0,), keep_dims=False)""",
+    "of a table that lies across": """(x: f32[3, 40, 64], table: f32[64, 3]) {
+      turned: f32[3, 64] = Transpose(table, perm=(1, 0))
+      beside: f32[3, 1, 64] = Reshape(turned, shape=(3, 1, 64))
+      some: f32[3, 40, 64] = Maximum(x, beside)
+      y: f32[3, 64] = ReduceSum(some, axis=(1,), keep_dims=False)""",
+}
+OTHERS = {
+    "rows": """(x: f32[3, 40, 64]) {
+      y: f32[3, 40] = ReduceSum(x, axis=(2,), keep_dims=False)""",
+    "a product": """(x: f32[40, 30, 1], z: f32[40, 1, 64]) {
+      terms: f32[40, 30, 64] = Mul(x, z)
+      y: f32[30, 64] = ReduceSum(terms, axis=(0,), keep_dims=False)""",
+    "two that lie across each other": """(x: f32[3, 40, 64], z: f32[3, 64, 40]) {
+      turned: f32[3, 40, 64] = Transpose(z, perm=(0, 2, 1))
+      both: f32[3, 40, 64] = Add(x, turned)
+      y: f32[3, 64] = ReduceSum(both, axis=(1,), keep_dims=False)""",
+    "across": """(x: f32[3, 64, 40]) {
+      turned: f32[3, 40, 64] = Transpose(x, perm=(0, 2, 1))
+      y: f32[3, 64] = ReduceSum(turned, axis=(1,), keep_dims=False)""",
+    "no rows": """(x: f32[40, 1], z: f32[1, 64]) {
+      some: f32[40, 64] = Maximum(x, z)
+      y: f32[64] = ReduceSum(some, axis=(0,), keep_dims=False)""",
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_of_rows_of_columns_are_known(name: str) -> None:
+    assert columns_of(f"{SUMS[name]}\n return y = y\n}}").columns
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_nothing_else_is(name: str) -> None:
+    assert not columns_of(f"{OTHERS[name]}\n return y = y\n}}").columns
+
+
+def test_of_a_sum_in_blocks_only_that_of_the_blocks_is() -> None:
+    scop = columns_of("""(x: f32[100000, 64]) {
+      y: f32[64] = ReduceSum(x, axis=(0,), keep_dims=False)
+      return y = y
+    }""")
+    blocked = {each.name for each in scop.statements if any(it.blocks for it in each.iterators)}
+    assert blocked
+    assert scop.columns == {each.name for each in scop.statements} - blocked
 
 
 @pytest.mark.parametrize("extents", [(3, 40, 64), (1, 1, 1), (2, 7, 33), (4, 1, 70), (1, 50, 5)])

@@ -17,6 +17,7 @@ from kernelgen.nest.nodes import Load as Read
 from kernelgen.nest.walk import statements
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
+from kernelgen.targets import python
 from kernelgen.tensor.text import parse
 from kernelgen.transforms.common.array_regions import regions_apart
 from tests.support.nests import block, buffer, loop, output
@@ -50,6 +51,48 @@ def test_parts_that_nothing_joins_are_temporaries_as_large_as_they_are() -> None
     assert last.buffer.name == "t_part1"
 
 
+def computed(given: Nest) -> list[float]:
+    """What a nest makes of the numbers from 1 on; a place outside of an array is an error."""
+    arrays = {
+        each.name: np.full([int(str(extent)) for extent in each.shape], np.nan, np.float32) for each in given.buffers
+    }
+    arrays["x"], arrays["y"] = np.arange(1, COLUMNS + 1, dtype=np.float32), np.zeros(COLUMNS, np.float32)
+    python.load(python.emit(given), given)(tuple(arrays.values()), ())
+    return arrays["y"].tolist()
+
+
+def test_elements_are_where_they_were_put() -> None:
+    """Also those of a part that several statements write, each some of it."""
+    written = (copied(T, X, 32, 8), copied(T, X, 0, 16), copied(T, X, 16, 16))
+    given = nest(*written, copied(Y, T, 0, 32), copied(Y, T, 32, 8))
+    assert sorted(temporaries(given).values()) == [(8,), (32,)]
+    assert computed(regions_apart(given)) == computed(given) == list(range(1, COLUMNS + 1))
+
+
+def test_another_temporary_stays_what_it_is() -> None:
+    other = replace(T, name="u")
+    joined = (copied(other, X, 0, 8), copied(Y, other, 0, 8))
+    given = nest(*joined, copied(T, X, 8, 24), copied(T, X, 32, 8), copied(Y, T, 8, 24), copied(Y, T, 32, 8))
+    found = temporaries(replace(given, buffers=(*given.buffers, other)))
+    assert found == {"t_part0": (24,), "t_part1": (8,), "u": (COLUMNS,)}
+
+
+def test_parts_of_rows_and_columns_are_apart_where_one_of_both_is() -> None:
+    """Columns 0 to 3 of all rows, and columns 4 and 5 of all rows."""
+    wide = Buffer("w", T.dtype, (8, 6), Space.WORKSPACE)
+
+    def part(first: int, count: int, to_wide: bool) -> Statement:
+        flat = ix.add(ix.multiply(I, Num(5)), ix.add(J, Num(first)))
+        place = (I, ix.add(J, Num(first)))
+        given = Store(wide, place, Read(X, (flat,))) if to_wide else Store(Y, (flat,), Read(wide, place))
+        return loop(I, 5, loop(J, count, given, kind=LoopKind.SERIAL), kind=LoopKind.SERIAL)
+
+    parts = [part(first, count, to_wide) for to_wide in (True, False) for first, count in ((0, 3), (3, 2))]
+    given = Nest("copies", (), (X, Y, wide), block(*parts))
+    assert temporaries(given) == {"w_part0": (5, 3), "w_part1": (5, 2)}
+    assert computed(regions_apart(given)) == computed(given)
+
+
 def test_names_that_are_taken_are_left_to_who_has_them() -> None:
     taken = Buffer("t_part0", T.dtype, (COLUMNS,), Space.INPUT)
     given = nest(copied(T, taken, 0, 32), copied(T, taken, 32, 8), copied(Y, T, 0, 32), copied(Y, T, 32, 8))
@@ -62,17 +105,48 @@ def test_names_that_are_taken_are_left_to_who_has_them() -> None:
     [
         nest(copied(T, X, 0, 32), copied(T, X, 32, 8), copied(Y, T, 0, 40)),
         nest(copied(T, X, 0, 33), copied(T, X, 32, 8), copied(Y, T, 0, 32), copied(Y, T, 33, 7)),
+        nest(copied(T, X, 32, 8), copied(T, X, 0, 33), copied(Y, T, 33, 7), copied(Y, T, 0, 32)),
         nest(copied(T, X, 0, 32), copied(T, X, 32, 8), copied(Y, T, 0, 32, step=1), copied(Y, T, 32, 8)),
+        nest(
+            block(copied(T, X, 0, 8), copied(T, X, 32, 8)),
+            copied(T, X, 8, 24),
+            copied(Y, T, 0, 32),
+            copied(Y, T, 32, 8),
+        ),
     ],
-    ids=["one reads all", "one is written twice", "one reads a place further"],
+    ids=[
+        "one reads all",
+        "one is written twice",
+        "the other one first",
+        "one reads a place further",
+        "one writes both",
+    ],
 )
 def test_what_has_an_element_in_common_stays_one(given: Nest) -> None:
     assert regions_apart(given) is given
 
 
-def test_a_place_that_data_decides_is_in_no_region() -> None:
-    symbols = loop(Var("k"), 2, Store(T, (Var("n"),), Read(X, (Num(0),))), kind=LoopKind.SERIAL)
-    given = nest(copied(T, X, 0, 32), symbols, copied(Y, T, 0, 32))
+def somewhere(to: Buffer, *place: Index) -> Statement:
+    """A store to a place that a symbol decides."""
+    return loop(Var("k"), 2, Store(to, (Var("n"), *place), Read(X, (Num(0),))), kind=LoopKind.SERIAL)
+
+
+def test_a_place_that_a_symbol_decides_is_in_no_region() -> None:
+    both = (copied(T, X, 0, 32), copied(T, X, 32, 8), copied(Y, T, 0, 32), copied(Y, T, 32, 8))
+    given = nest(*both, somewhere(T))
+    assert temporaries(nest(*both)) != temporaries(given) == {"t": (COLUMNS,)}
+    assert regions_apart(given) is given
+
+
+def test_nor_is_one_of_which_only_the_column_is_known() -> None:
+    wide = Buffer("w", T.dtype, (8, 6), Space.WORKSPACE)
+    given = Nest("places", (), (X, wide), block(somewhere(wide, Num(0)), somewhere(wide, Num(1))))
+    assert regions_apart(given) is given
+
+
+def test_what_is_never_touched_is_in_no_region() -> None:
+    parts = (copied(T, X, 0, 32), copied(T, X, 32, 8), copied(Y, T, 0, 32), copied(Y, T, 32, 8))
+    given = nest(*parts, copied(T, X, 32, 0))
     assert regions_apart(given) is given
 
 

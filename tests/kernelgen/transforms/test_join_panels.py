@@ -39,7 +39,7 @@ from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
 from kernelgen.plan import CpuPlan, Plan, VectorUnit
 from kernelgen.poly.grouping.row_blocks import dealt_length
-from kernelgen.poly.model.register_cost import HANDED_BYTES, MOST_ROWS, block_for, rows_time
+from kernelgen.poly.model.register_cost import HANDED_BYTES, MOST_ROWS, BlockRules, block_for, rows_time
 from kernelgen.tensor.dims import Dim, evaluate, sym
 from kernelgen.tensor.dims import product as product_of
 from kernelgen.tensor.dtypes import FLOAT32
@@ -257,7 +257,7 @@ def test_however_many_turns_there_are_no_panel_after_the_next_is_asked_for(turns
 @pytest.mark.parametrize("rows", [1, 3, 8, 13, 197, sym("N")])
 def test_blocks_fit_the_registers_and_the_product(rows: Dim, unit: VectorUnit) -> None:
     for columns in (10, 64, 1000, sym("C")):
-        count, width = block_for(rows, columns, unit)
+        count, width = block_for(rows, columns, BlockRules(unit))
         vectors = width // unit.lanes
         assert count * vectors + vectors + 1 <= unit.registers
         assert 1 <= count <= (min(rows, MOST_ROWS) if isinstance(rows, int) else MOST_ROWS)
@@ -358,7 +358,7 @@ def test_products_whose_rows_are_dealt_are_right(rows: int, threads: int, column
 
 @pytest.mark.parametrize("share", range(32, 96, 7))
 def test_blocks_of_a_share_leave_no_row_over(share: int) -> None:
-    count, columns = block_for(share, 256, VectorUnit(), whole=True)
+    count, columns = block_for(share, 256, BlockRules(VectorUnit(), whole=True))
     assert share % count == 0 < columns
 
 

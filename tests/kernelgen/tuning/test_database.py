@@ -155,7 +155,8 @@ def test_a_plan_that_no_longer_fits_is_told_of_and_not_followed(tmp_path: Path, 
         path = written(tmp_path / str(number), found_for(subject, plan))
         with caplog.at_level(logging.WARNING):
             assert source_of(graph(), tuned=path) == source_of(graph())
-        assert "without the plan that tuning found" in caplog.text
+        assert "tuned plan unused" in caplog.text
+        assert "tune again into a new file" in caplog.text
         caplog.clear()
 
 

@@ -15,6 +15,7 @@ from graphkernel.frontends.onnx.rules.windows import convolved, pooled, transpos
 from graphkernel.ops.catalogue import apply
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_INPUT
 from graphkernel.ops.library.host import is_onnx
+from graphkernel.ops.library.windows import windows_over, with_places
 from graphkernel.ops.tensor.tensor import Tensor
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.types import Category, Shape, dtype
@@ -83,7 +84,7 @@ def convolution(call: OnnxCall) -> Results:
     window = _window(image, shape_of(x), shape_of(weight)[2:])
     if isinstance(window, Declined):
         return window
-    window |= _places(window, convolved(image))
+    window = with_places(window, convolved(image)[2:])
     result = ops.conv2d(x, weight, **window, group=call.attribute("group", 1))
     result = ops.bias_add(result, call.operand(2)) if call.has(2) else result
     return result if image is call else ops.squeeze(result, (2,))
@@ -183,42 +184,15 @@ def _pooling(call: OnnxCall) -> dict[str, Any] | Declined:
         return Declined("the indices are wanted")
     if isinstance(window, Declined):
         return window
-    window |= _places(window, pooled(call))
+    window = with_places(window, pooled(call)[2:])
     return {**window, "kernel_size": tuple(kernel), "ceil_mode": bool(call.attribute("ceil_mode", 0))}
 
 
-def _places(window: dict[str, Any], result: Shape) -> dict[str, Any]:
-    """How many windows there are, where strides over symbols do not say."""
-    is_open = static(result[2:]) is None and set(window["stride"]) != {1}
-    return {"places": result[2:]} if is_open else {}
-
-
 def _window(call: OnnxCall, x: Shape, kernel: Shape) -> dict[str, Any] | Declined:
-    """Strides, pads and dilations of two spatial axes; ONNX pads are (top, left, bottom, right), ours pair by axis."""
+    """Strides, pads and dilations of two spatial axes."""
     if any(isinstance(extent, int) and extent < 1 for extent in kernel):
         raise ValueError(f"a window of {kernel} elements")
     if len(kernel) != 2:
         return Declined(f"{len(kernel)} spatial axes")
-    stride, dilation = tuple(call.attribute("strides", (1, 1))), tuple(call.attribute("dilations", (1, 1)))
-    pads = _pads(call, x[2:], kernel, stride, dilation)
-    if isinstance(pads, Declined):
-        return pads
-    top, left, bottom, right = pads
-    return {"stride": stride, "dilation": dilation, "pad": (top, bottom, left, right)}
-
-
-def _pads(
-    call: OnnxCall, extents: Shape, kernel: Shape, stride: tuple[int, ...], dilation: tuple[int, ...]
-) -> tuple[int, ...] | Declined:
-    automatic = call.attribute("auto_pad", "NOTSET")
-    if automatic == "NOTSET":
-        return tuple(call.attribute("pads", (0, 0, 0, 0)))
-    if automatic == "VALID":
-        return (0, 0, 0, 0)
-    have, window = static(extents), static(kernel)
-    if have is None or window is None:
-        return Declined(f"auto_pad {automatic} of a symbolic extent")
-    parts = zip(have, window, stride, dilation, strict=True)
-    totals = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n) for n, k, s, d in parts]
-    less, more = tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
-    return (*less, *more) if automatic == "SAME_UPPER" else (*more, *less)
+    found = windows_over(x[2:], kernel, call.attributes)
+    return Declined(found) if isinstance(found, str) else found

@@ -21,6 +21,9 @@ from kernelgen.targets.cpu.loops.tile_plan import choose_tiles, planned_tiles
 from kernelgen.targets.cpu.loops.vector_plan import choose_vectors, planned_vectors
 from kernelgen.targets.cpu.text.host import Host
 
+ANEW = "a plan with code null has them chosen"
+"""What to do with a plan that was made for other loops, by an earlier version perhaps."""
+
 C = TypeVar("C", VectorChoice, TileChoice, ThreadChoice, MatrixChoice)
 
 
@@ -46,7 +49,7 @@ def with_choices(nest: Nest, code: CodePlan, host: Host) -> Nest:
     carrier = _Carrier(host, deque(code.vectors), deque(code.tiles), deque(code.parallels), deque(code.matrices))
     body = carrier.block(nest.body)
     if left := carrier.left():
-        raise ArgumentError(f"the plan has more {', '.join(left)} than the nest has such loops")
+        raise ArgumentError(f"the plan has more {', '.join(left)} than the nest has such loops; {ANEW}")
     return replace(nest, body=body)
 
 
@@ -100,7 +103,7 @@ class _Carrier:
 
 def _next(choices: deque[C], kind: str) -> C:
     if not choices:
-        raise ArgumentError(f"the plan has fewer {kind} than the nest has such loops")
+        raise ArgumentError(f"the plan has fewer {kind} than the nest has such loops; {ANEW}")
     return choices.popleft()
 
 
