@@ -19,6 +19,7 @@ from kernelgen.canonical.common_subexpressions import share_subexpressions
 from kernelgen.canonical.constant_folding import fold_constants
 from kernelgen.canonical.copy_propagation import propagate_copies
 from kernelgen.canonical.dead_code import drop_dead
+from kernelgen.canonical.groups_in_lanes import groups_in_lanes
 from kernelgen.canonical.identifiers import plain_names
 from kernelgen.canonical.implied_broadcasts import imply_broadcasts
 from kernelgen.canonical.output_names import name_outputs
@@ -177,13 +178,16 @@ def gpu_proofs(device: GpuMachine) -> tuple[Proving, ...]:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The way to a kind of machine: what it computes with, how loops are mapped to it, its passes and proofs of nests."""
+    """The way to a kind of machine: what it computes with, how loops are mapped to it, its passes and proofs of nests, and the
+    forms of operators that it has alone.
+    """
 
     types: Stage[KernelDesc]
     scop_stages: tuple[Stage[Scop], ...]
     choose: Choice
     nest_stages: tuple[Stage[Nest], ...]
     proofs: tuple[Proving, ...] = ()
+    forms: tuple[Stage[KernelDesc], ...] = ()
 
 
 @singledispatch
@@ -199,7 +203,8 @@ def pipeline_for(machine: Machine) -> Pipeline:
 
 @pipeline_for.register
 def _(machine: CpuMachine) -> Pipeline:
-    return Pipeline(_types("cpu"), SCOP_STAGES, map_cpu.choose, NEST_STAGES)
+    lanes = Stage(groups_in_lanes, "how channels lie decides whether images are padded, and which loops there are")
+    return Pipeline(_types("cpu"), SCOP_STAGES, map_cpu.choose, NEST_STAGES, forms=(lanes,))
 
 
 @pipeline_for.register
@@ -262,7 +267,7 @@ def to_raw_nest(
     """The scheduled nest before its first pass, the proof of its schedule and the plan of its bands; raises like lower."""
     desc = plain_names(desc)
     shapes = tuple(_shape_of_parts(tensor) for tensor in (*desc.inputs, *desc.outputs))
-    for rule in (*DESC_STAGES, machine.types):
+    for rule in (*machine.forms, *DESC_STAGES, machine.types):
         desc = trail.run(rule.name, lambda rule=rule, desc=desc: rule.run(desc), show_desc)
     scop = trail.run("build", lambda: replace(to_scop(desc), argument_shapes=shapes), show_scop)
     scop = replace(scop, constants=frozenset(scop.buffers[position].name for position in constants))

@@ -2,7 +2,7 @@
 operator.
 
 Reading order: complex_numbers, identifiers, argument_shapes, axes, broadcasts, common_subexpressions, dead_code,
-constant_folding, copy_propagation, implied_broadcasts, output_names, reshapes, synonyms, text, three_address,
+constant_folding, copy_propagation, groups_in_lanes, implied_broadcasts, output_names, reshapes, synonyms, text, three_address,
 unsupported_types, window_padding.
 
 A pass gives back the same object when there is nothing to do, does nothing the second time, keeps the names of inputs and

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.rewriting import Rewriting
-from kernelgen.composite.window_shapes import has_few_channels, has_narrow_groups, is_by_channel, is_channels_last
+from kernelgen.composite.window_shapes import are_in_lanes, has_few_channels, is_by_channel, is_channels_last
 from kernelgen.tensor.attrs import Attrs
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operators.nn import CONV2D
@@ -35,7 +35,7 @@ def pad_images(desc: KernelDesc) -> KernelDesc:
 def _is_padded(node: Node) -> bool:
     if node.op is not CONV2D or "places" in node.attrs:
         return False
-    return is_channels_last(node) and not (is_by_channel(node) or has_few_channels(node) or has_narrow_groups(node))
+    return is_channels_last(node) and not (is_by_channel(node) or has_few_channels(node) or are_in_lanes(node))
 
 
 def _padded(walk: Rewriting, image: Value, margins: tuple[int, ...]) -> Value:

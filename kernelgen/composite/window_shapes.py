@@ -80,6 +80,15 @@ def has_narrow_groups(node: Application) -> bool:
     return share in NARROW and inner % share == 0 and inner // share <= MOST_OF_NARROW
 
 
+IN_LANES = "in_lanes"
+"""The attribute of a Conv2D whose channels are one axis, although they are in groups."""
+
+
+def are_in_lanes(node: Application) -> bool:
+    """Whether the groups of a Conv2D lie side by side in vectors, see :mod:`kernelgen.canonical.groups_in_lanes`."""
+    return node.attrs.bool(IN_LANES, False)
+
+
 def is_blocked(node: Application) -> bool:
     """Whether the image of a Conv2D is NCHWc, ``[N, C/c, H, W, c]`` beside weights of six dims."""
     return len(node.args[0].shape) == 5 and len(node.args[1].shape) == 6

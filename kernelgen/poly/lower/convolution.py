@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelgen.composite.window_shapes import (
-    has_narrow_groups,
+    are_in_lanes,
     is_blocked,
     is_by_channel,
     is_channels_last,
@@ -69,7 +69,7 @@ def _relate_conv(axes: TensorAxes, node: Node) -> None:
 
 def _has_groups(node: Node) -> bool:
     """Whether channels last are in groups of so many results each that these are an axis of their own."""
-    is_whole = is_by_channel(node) or has_narrow_groups(node)
+    is_whole = is_by_channel(node) or are_in_lanes(node)
     return is_channels_last(node) and not is_whole and node.attrs.int("group", 1) > 1
 
 

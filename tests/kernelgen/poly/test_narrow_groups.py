@@ -7,6 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import kernelgen
+from kernelgen.canonical.groups_in_lanes import groups_in_lanes
 from kernelgen.checker import check
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.vocabulary import WORDS
@@ -112,3 +113,12 @@ def test_an_image_that_passes_the_caches_is_read_with_all_its_channels() -> None
 
 def test_an_image_that_a_cache_holds_keeps_the_weights_of_a_vector() -> None:
     assert loops_of_results(28, 28, 96) == ["channels", "neighbours"]
+
+
+def test_groups_that_fill_vectors_are_marked_once() -> None:
+    desc = convolution(8, 4, 4)
+    marked = groups_in_lanes(desc)
+    assert marked is not desc
+    assert groups_in_lanes(marked) is marked
+    wide = convolution(4, 12, 12)
+    assert groups_in_lanes(wide) is wide
