@@ -26,6 +26,7 @@ from kernelgen.nest.substitute import renamed
 from kernelgen.nest.walk import Moved, move
 from kernelgen.poly.model.product_recognition import is_product
 from kernelgen.poly.model.scop import Access, Blocks, BodyStatement, Iterator, Scop, Statement
+from kernelgen.poly.model.window_recognition import rows_around_places
 from kernelgen.tensor.dims import Shape, Sym, product
 from kernelgen.tensor.dtypes import DType
 
@@ -129,7 +130,9 @@ class _Chain:
         dims: dict[str, int] = {}
         for statement in scop.statements:
             row = _row_of_reads(statement, dims) or _shifted_row(statement, readers)
-            if row is None or is_product(statement) or not _is_by_rows(statement, row):
+            if row is None or not _is_by_rows(statement, row):
+                continue
+            if is_product(statement) and row not in rows_around_places(statement, scop.constants):
                 continue
             rows[statement.name] = row
             for write in statement.writes:
