@@ -104,7 +104,7 @@ SCOP_STAGES: tuple[Stage[Scop], ...] = (
     Stage(
         overlap_tiles,
         "what stencils hand on shares loops over tiles, which stay in a cache",
-        lambda plan: plan.cpu.tile_room,
+        lambda plan: plan.cpu,
     ),
     Stage(
         column_sums,

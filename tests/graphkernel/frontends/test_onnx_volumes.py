@@ -75,7 +75,7 @@ def model(path: Path, case: Case, depth: int = 1) -> np.ndarray:
 def agrees(path: Path, x: np.ndarray) -> graphkernel.Executable:
     exe = graphkernel.compile(graphkernel.load(path))
     (wanted,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
-    np.testing.assert_allclose(exe(x)[0], wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(exe(x)[0], np.asarray(wanted), rtol=1e-4, atol=1e-4)
     return exe
 
 
