@@ -17,16 +17,14 @@ from dataclasses import dataclass, field
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.passes.base import Context, graph_pass
 from graphkernel.passes.format.format_kinds import AXIS_FREE
-from graphkernel.passes.format.layouts import IMAGE
+from graphkernel.passes.format.layouts import CHANNELS_FIRST, DEPTHS_FIRST, VOLUME
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.shape import RESHAPE, TRANSPOSE
 from kernelgen.tensor.types import Shape
 
-VOLUME, DEPTH = IMAGE + 1, 2
-"""How many dims a volume has, and where its depths are."""
-
-DEPTHS_FIRST, CHANNELS_FIRST = (2, 0, 1, 3, 4), (1, 2, 0, 3, 4)
+DEPTH = 2
+"""Where a volume has its depths."""
 
 
 @graph_pass

@@ -68,7 +68,7 @@ def rows_of_images(statement: Statement, constants: frozenset[str]) -> frozenset
 
 def rows_around_places(statement: Statement, constants: frozenset[str]) -> frozenset[str]:
     """The iterators over rows that stand before the places of tiles, each of which has weights of its own among the
-    ``constants``: :mod:`kernelgen.poly.grouping.places_inside` puts them there.
+    ``constants``: :mod:`kernelgen.poly.grouping.places_inside` puts them there. Neighbours in a row stand behind places.
     """
     held = [moves(read) for read in statement.reads if read.buffer.name in constants]
     others = [moves(read) for read in statement.reads if read.buffer.name not in constants]
@@ -76,7 +76,9 @@ def rows_around_places(statement: Statement, constants: frozenset[str]) -> froze
         return frozenset()
     kept = kept_names(statement)
     places = [number for number, name in enumerate(kept) if name in held[0] & others[0]]
-    return frozenset(kept[: places[0]]) if len(places) == 1 else frozenset()
+    if len(places) != 1 or held[0].issuperset(kept[places[0] :]):
+        return frozenset()
+    return frozenset(kept[: places[0]])
 
 
 def passes_panels_once(statement: Statement, constants: frozenset[str]) -> bool:

@@ -11,12 +11,13 @@ import numpy as np
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of, static
-from graphkernel.frontends.onnx.rules.volumes import VOLUME, convolved_volume
+from graphkernel.frontends.onnx.rules.volumes import convolved_volume
 from graphkernel.frontends.onnx.rules.windows import convolved, pooled, transposed
 from graphkernel.ops.catalogue import apply
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_INPUT
 from graphkernel.ops.library.host import is_onnx
 from graphkernel.ops.tensor.tensor import Tensor
+from graphkernel.passes.format.layouts import VOLUME
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.types import Category, Shape, dtype
 

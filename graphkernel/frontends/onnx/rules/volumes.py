@@ -15,14 +15,9 @@ from graphkernel import ops
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, shape_of, static
 from graphkernel.ops.catalogue import apply
 from graphkernel.ops.tensor.tensor import Tensor
+from graphkernel.passes.format.layouts import CHANNELS_FIRST, DEPTHS_FIRST
 from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.types import dtype
-
-VOLUME = 5
-"""How many dims a volume has."""
-
-DEPTHS_FIRST, CHANNELS_FIRST = (2, 0, 1, 3, 4), (1, 2, 0, 3, 4)
-"""The order of a volume's dims where its depths are images, and back."""
 
 
 def convolved_volume(call: OnnxCall) -> Results:
