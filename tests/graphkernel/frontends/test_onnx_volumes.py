@@ -105,3 +105,16 @@ def test_between_convolutions_there_are_images_alone(count: int, tmp_path: Path)
         operators = [inner for node in graph.operators for inner in (node.body.operators if node.body else (node,))]
         turned.append(sum(node.op is TRANSPOSE for node in operators))
     assert turned[0] == turned[1]
+
+
+@pytest.mark.parametrize("shape", [(8, 1, 1, 1), (1, 8, 5, 1, 1), (5, 1, 1), (1, 12), (1,)], ids=str)
+def test_what_is_broadcast_to_volumes_is_broadcast_to_images(shape: tuple[int, ...], tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    x = model(path, Case((1, 8, 5, 10, 12), 8, (3, 3, 3), pads=(1,) * 6), depth=2)
+    whole = onnx.load(path)
+    scale = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    whole.graph.initializer.append(numpy_helper.from_array(scale, "scale"))
+    (relu,) = (node for node in whole.graph.node if node.output[0] == "r0")
+    relu.CopyFrom(helper.make_node("Mul", ["c0", "scale"], ["r0"]))
+    onnx.save(whole, path)
+    agrees(path, x)
