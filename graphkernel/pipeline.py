@@ -39,6 +39,7 @@ from graphkernel.passes.format.to_nhwc_format import to_nhwc_format
 from graphkernel.passes.format.tokens_as_images import tokens_as_images
 from graphkernel.passes.format.transform_op_optimizer import transform_op_optimizer
 from graphkernel.passes.format.turned_factors import turned_factors
+from graphkernel.passes.format.volumes_as_images import volumes_as_images
 from graphkernel.passes.format.winograd import winograd
 from graphkernel.passes.graph_kernel_op_combiner import graph_kernel_op_combiner
 from graphkernel.passes.graph_kernel_recompute import graph_kernel_recompute
@@ -126,6 +127,8 @@ PIPELINE = (
     Step(tokens_as_images, "cluster", 38, level=2, when=on("cpu"),
          why="what is constant is folded, and regions of images are looked for next"),
     Step(lines_as_images, "cluster", 36, level=2, when=on("cpu"),
+         why="operators are basic, and regions of images are looked for next"),
+    Step(volumes_as_images, "cluster", 40, level=2, when=on("cpu"),
          why="operators are basic, and regions of images are looked for next"),
     Step(padded_windows, "cluster", 37, level=2, when=on("cpu"),
          why="lines are images, whose convolutions pad them themselves"),

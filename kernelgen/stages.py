@@ -46,6 +46,7 @@ from kernelgen.poly.grouping.fold_axes import fold
 from kernelgen.poly.grouping.forwarded_stores import forward_stores
 from kernelgen.poly.grouping.merge_groups import group
 from kernelgen.poly.grouping.overlapped_tiles import Fitting, fit_tiles, overlap_tiles
+from kernelgen.poly.grouping.places_inside import places_inside
 from kernelgen.poly.grouping.privatise import privatise
 from kernelgen.poly.grouping.row_blocks import block_rows
 from kernelgen.poly.grouping.scatter_by_owner import take_own_terms
@@ -100,10 +101,11 @@ SCOP_STAGES: tuple[Stage[Scop], ...] = (
         "what one product hands on to another shares loops over blocks of rows",
         lambda plan: plan.cpu,
     ),
+    Stage(places_inside, "products of tiles stay with what makes their places, row by row"),
     Stage(
         overlap_tiles,
         "what stencils hand on shares loops over tiles, which stay in a cache",
-        lambda plan: plan.cpu.tile_room,
+        lambda plan: plan.cpu,
     ),
     Stage(
         column_sums,

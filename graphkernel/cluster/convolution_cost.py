@@ -35,6 +35,17 @@ WINDOW, WINDOW_TERMS, TILE_TERMS, TILE_SIDE = (3, 3), 9, 16, 2
 CACHED_BYTES_PER_CYCLE = 20.0
 """Of what one kernel hands to the next through the third cache, written and read."""
 
+FAR_BYTES, FAR_BYTES_PER_CYCLE = 8 << 20, 10.0
+"""Of what one kernel hands to the next: more than that much leaves the third cache, which others use as well. Measured: 128
+channels of 56 x 56 and 32 of 256 x 256 in tiles."""
+
+NEAR_BYTES_PER_CYCLE = 60.0
+"""Of what a kernel writes and reads again in the second cache."""
+
+ROW_OF_PLACE = 500.0
+"""Cycles of the products of one place in a row of tiles: those that fill no block of registers. Measured: 64 channels take as
+long with rows of 14 tiles in one kernel as with all tiles in three, and 1.26 times as long with rows of 7."""
+
 CALL_OF_KERNEL = 2_000.0
 """Cycles of the start of a kernel more: tens of nanoseconds, and its first lines."""
 
@@ -107,18 +118,34 @@ def windows_of(node: Node) -> Windows:
 
 @dataclass(frozen=True)
 class Ways:
-    """Cycles of a convolution of 3 x 3 windows by its sums, and by products of tiles of 4 x 4 pixels."""
+    """Cycles of a convolution of 3 x 3 windows by its sums, and by products of tiles of 4 x 4 pixels.
+
+    These are handed from kernel to kernel, all of them (``apart``), or stay in one, row of tiles by row of tiles
+    (``inside``), where all tiles have whole rows; infinite in a way that it cannot go.
+    """
 
     direct: float
-    tiles: float
+    apart: float
+    inside: float = inf
+
+    @property
+    def tiles(self) -> float:
+        """Of the faster way by tiles."""
+        return min(self.apart, self.inside)
 
     @property
     def by_tiles(self) -> bool:
         """Whether those take no longer."""
         return self.tiles <= self.direct
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether all of it is one kernel."""
+        return self.inside <= self.apart
+
     def __str__(self) -> str:
-        return f"modelled {self.tiles / 1e3:.0f} thousand cycles by tiles, {self.direct / 1e3:.0f} by windows"
+        where = "in one kernel" if self.is_inside else "in three"
+        return f"modelled {self.tiles / 1e3:.0f} thousand cycles by tiles {where}, {self.direct / 1e3:.0f} by windows"
 
 
 def tiles_cost(node: Node, is_learnt: bool = False) -> Ways:
@@ -134,16 +161,31 @@ def _ways(count: Dim, sides: Sequence[Dim], channels: tuple[Dim, Dim], node: Nod
     """Of ``count`` images of results of these ``sides``, from so many ``channels`` to so many."""
     read, made = (int(str(dim)) for dim in channels)
     steps = node.attrs.ints("dilation", (1, 1))
-    tiles = (tiles_along(int(str(side)), step) * step for side, step in zip(sides, steps, strict=True))
-    points, products = _elements((count, *sides)), TILE_TERMS * _elements((count, *tiles))
+    down, across = (tiles_along(int(str(side)), step) * step for side, step in zip(sides, steps, strict=True))
+    points, products = _elements((count, *sides)), TILE_TERMS * _elements((count, down, across))
     each = _cycles_of_terms(made)
-    moved = 2 * FLOAT_BYTES * products * (read + made) / CACHED_BYTES_PER_CYCLE
+    moved = 2 * FLOAT_BYTES * products * (read + made)
     weights = FLOAT_BYTES * read * made / BYTES_PER_CYCLE
+    sums = max(products * read * each, TILE_TERMS * weights)
+    learnt = (WINDOW_TERMS + TILE_TERMS) * weights + CALL_OF_KERNEL if is_learnt else 0.0
+    stays = not is_learnt and {*steps} == {1} and int(str(sides[0])) % TILE_SIDE == 0
     return Ways(
         max(points * WINDOW_TERMS * read * each, WINDOW_TERMS * weights),
-        max(products * read * each, TILE_TERMS * weights) + moved + 2 * CALL_OF_KERNEL
-        + ((WINDOW_TERMS + TILE_TERMS) * weights + CALL_OF_KERNEL if is_learnt else 0.0),
-    )  # fmt: skip
+        sums + moved / _bytes_per_cycle(moved) + 2 * CALL_OF_KERNEL + learnt,
+        sums + moved / NEAR_BYTES_PER_CYCLE + _by_rows(_elements((count, down)), read * made) if stays else inf,
+    )
+
+
+def _bytes_per_cycle(moved: float) -> float:
+    """Of so many that one kernel writes and another one reads."""
+    return CACHED_BYTES_PER_CYCLE if moved <= 2 * FAR_BYTES else FAR_BYTES_PER_CYCLE
+
+
+def _by_rows(rows: float, weights: int) -> float:
+    """The cycles that so many ``rows`` of tiles add, each of which passes all ``weights`` of all places."""
+    size = FLOAT_BYTES * TILE_TERMS * weights
+    again = (rows - 1) * size / CACHED_BYTES_PER_CYCLE if size > SECOND_CACHE_BYTES else 0.0
+    return again + rows * TILE_TERMS * ROW_OF_PLACE
 
 
 def tiles_along(side: int, step: int) -> int:

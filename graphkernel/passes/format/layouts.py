@@ -19,6 +19,12 @@ FLOAT = dtype("float32")
 PLAIN_PRODUCT = {"transpose_a": False, "transpose_b": False, OWN_KERNEL: True}
 IMAGE = 4
 
+VOLUME = 5
+"""How many dims a volume has, [N, C, D, H, W]."""
+
+DEPTHS_FIRST, CHANNELS_FIRST = (2, 0, 1, 3, 4), (1, 2, 0, 3, 4)
+"""The order of a volume's dims where its depths are images, and back."""
+
 TURNED = (0, 2, 1)
 """Channels of lines or tokens before them, or behind again."""
 

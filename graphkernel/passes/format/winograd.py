@@ -6,11 +6,14 @@ Before and after::
                                                    m = Fused(v, u) { BatchMatMul(v, u) }    u: f32[16, C, O], from w
                                                    y = Fused(m) { relu(tiles of 2 x 2 pixels, transformed back) }
 
+                                             ==>   y = Fused(x, u) { all of that, row of tiles by row of tiles }
+
     dw = Conv2DBackpropFilter(dy, x)         ==>   :mod:`graphkernel.passes.format.gradient_by_tiles`, from the same v
 
 ``A' ((G w G') * (B' x B)) A`` for each tile of 2 x 2 results (:mod:`graphkernel.passes.format.tiles`). Whatever else the kernel
 does stays where it is. ``u = G w G'`` is computed once where the windows are a constant, by a kernel in each run where they are
-learnt. All that reads the same image by tiles reads one ``v``, also when its gradient is asked for much later.
+learnt. All that reads the same image by tiles reads one ``v``, also when its gradient is asked for much later; but where tiles
+of a large image would leave the caches, each convolution has its own, in one kernel.
 """
 
 from __future__ import annotations
@@ -145,11 +148,30 @@ def _without(kernel: Node, args: tuple[Value, ...], convolutions: Sequence[Node]
     operands: list[Value] = []
     for number, node in enumerate(convolutions):
         image, weights = (given[arg] for arg in node.args)
-        operands.append(_products(image, weights, node, known))
-        parameter, joined[node] = _joined(operands[-1].type, node, f"tiles{number}", known)
+        if tiles_cost(node, is_learnt=not weights.is_known).is_inside:
+            operands.append(_known_factors(weights, Builder(inferred=known.inferred)))
+            parameter = Builder().parameter(f"factors{number}", operands[-1].type)
+            joined[node] = _inside(node, parameter, known)
+        else:
+            operands.append(_products(image, weights, node, known))
+            parameter, joined[node] = _joined(operands[-1].type, node, f"tiles{number}", known)
         parameters.append(parameter)
     made = Graph(body.name, (*body.inputs, *parameters), _with_pieces(body, joined, known).outputs)
     return call_of(with_unique_labels(made), (*args, *operands)).outs
+
+
+def _inside(node: Node, factors: Value, known: _Known) -> Pieces:
+    """The results of a convolution from its image, whose tiles and their products with ``factors`` stay in the kernel."""
+    (image, _), builder = node.args, Builder(inferred=known.inferred)
+    tiling = _tiling(image, node)
+    products = builder.emit(BATCH_MATMUL, tiling.emit(image, builder), factors, name=node.name, **PLAIN_PRODUCT)
+    return results_of(_by_tile(products, node, tiling, builder), node.out.type.shape, builder)
+
+
+def _by_tile(products: Value, node: Node, tiling: Tiling, builder: Builder) -> Value:
+    """[16, N, tiles, phases, tiles, phases, O]: the ``products`` of all tiles for a ``node``."""
+    count, (*_, channels) = extents(node.out)
+    return builder.emit(RESHAPE, products, shape=(PLACES, count, *tiling.places, channels))
 
 
 def _with_pieces(body: Graph, joined: Mapping[Node, Pieces], known: _Known) -> Graph:
@@ -191,9 +213,7 @@ def _products(image: Value, weights: Value, node: Node, known: _Known) -> Value:
         builder.parameter(name, value.type) for name, value in zip(("tiles", "factors"), operands, strict=True)
     )
     found = builder.emit(BATCH_MATMUL, *given, name=node.name, **PLAIN_PRODUCT)
-    count, (*_, channels) = extents(node.out)
-    shape = (PLACES, count, *tiling.places, channels)
-    body = Graph(f"{node.name}_products", given, (builder.emit(RESHAPE, found, shape=shape),))
+    body = Graph(f"{node.name}_products", given, (_by_tile(found, node, tiling, builder),))
     return call_of(with_unique_labels(body), operands).out
 
 

@@ -24,8 +24,10 @@ from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Block, Buffer, Index, Let, Num, Space, Var
 from kernelgen.nest.substitute import renamed
 from kernelgen.nest.walk import Moved, move
+from kernelgen.plan import CpuPlan
 from kernelgen.poly.model.product_recognition import is_product
 from kernelgen.poly.model.scop import Access, Blocks, BodyStatement, Iterator, Scop, Statement
+from kernelgen.poly.model.window_recognition import rows_around_places
 from kernelgen.tensor.dims import Shape, Sym, product
 from kernelgen.tensor.dtypes import DType
 
@@ -78,10 +80,12 @@ class Reading:
         return Tile(self.scale * tile.step, self.scale * tile.start + self.low, length)
 
 
-def overlap_tiles(scop: Scop, room: int) -> Scop:
-    """The scop with stencils over tiles whose temporaries take about ``room`` bytes; the same object where none pay."""
+def overlap_tiles(scop: Scop, plan: CpuPlan) -> Scop:
+    """The scop with stencils over tiles whose temporaries take about as many bytes as a ``plan`` has room for, as many for each
+    of its threads; the same object where none pay.
+    """
     chain = _Chain.of(scop)
-    tiles = chain.best(room) if chain.rows else None
+    tiles = chain.best(plan.tile_room, plan.threads) if chain.rows else None
     return scop if tiles is None else chain.tiled(tiles)
 
 
@@ -129,7 +133,9 @@ class _Chain:
         dims: dict[str, int] = {}
         for statement in scop.statements:
             row = _row_of_reads(statement, dims) or _shifted_row(statement, readers)
-            if row is None or is_product(statement) or not _is_by_rows(statement, row):
+            if row is None or not _is_by_rows(statement, row):
+                continue
+            if is_product(statement) and row not in rows_around_places(statement, scop.constants):
                 continue
             rows[statement.name] = row
             for write in statement.writes:
@@ -185,18 +191,26 @@ class _Chain:
     def _row(self, buffer: Buffer) -> Shape:
         return buffer.shape[self.dims[buffer.name] + 1 :]
 
-    def best(self, room: int) -> dict[str, Tile] | None:
+    def best(self, room: int, threads: int) -> dict[str, Tile] | None:
         """The longest tiles that take no more than the room; where these compute too much twice, the shortest that do not.
+        As many for each of the ``threads``, where there are rows enough.
 
         None where all rows together stay in the cache, in one turn of the loops around them.
         """
-        found = [tiles for length in LENGTHS if (tiles := self.tiles(length)) is not None and not self._wastes(tiles)]
+        lengths = (self._even_lengths(threads) if threads > 1 else ()) or LENGTHS
+        found = [tiles for length in lengths if (tiles := self.tiles(length)) is not None and not self._wastes(tiles)]
         held = [buffer for buffer, _ in self._held(found[0]).values()] if found else []
         known = bool(found) and self._is_known(found[0])
         whole = sum(_bytes(buffer.shape[self.dims[buffer.name] :], buffer.dtype) for buffer in held)
         if not known or whole <= room:
             return None
         return next((tiles for tiles in found if self.bytes(tiles) <= room), found[-1])
+
+    def _even_lengths(self, threads: int) -> tuple[int, ...]:
+        """The lengths of tiles of which each thread has as many, the longest first: all but the last tile are of the same."""
+        rows = max(self._extent(statement) for statement in self._last())
+        lengths = dict.fromkeys(-(-rows // count) for count in range(threads, rows // LENGTHS[-1] + 1, threads))
+        return tuple(length for length in lengths if length <= LENGTHS[0])
 
     def fitting(self, fitting: Fitting) -> dict[str, Tile] | None:
         """The longest tiles of those that fit; None where none do."""
@@ -214,11 +228,13 @@ class _Chain:
 
     def _count(self, tiles: Mapping[str, Tile]) -> int:
         """How many tiles the last statements have."""
-        return max(
-            -(-self._extent(statement) // tiles[statement.name].step)
-            for statement in self.scop.statements
-            if statement.name in tiles and any(self.leaves(write.buffer) for write in statement.writes)
-        )
+        return max(-(-self._extent(statement) // tiles[statement.name].step) for statement in self._last())
+
+    def _last(self) -> Iterable[Statement]:
+        """The statements of which somebody outside the chain sees something."""
+        for statement in self.scop.statements:
+            if statement.name in self.rows and any(self.leaves(write.buffer) for write in statement.writes):
+                yield statement
 
     def _wastes(self, tiles: Mapping[str, Tile]) -> bool:
         """Whether too much is computed twice."""

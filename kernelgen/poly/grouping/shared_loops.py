@@ -27,7 +27,7 @@ from kernelgen.nest.nodes import Var
 from kernelgen.poly.model.equal_axes import Place, axis_classes
 from kernelgen.poly.model.product_recognition import is_product, is_row_of_constant
 from kernelgen.poly.model.scop import Access, Scop, Statement
-from kernelgen.poly.model.window_recognition import rows_of_images, window_of
+from kernelgen.poly.model.window_recognition import rows_around_places, rows_of_images, window_of
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def align(scop: Scop) -> Forest:
         for s in scop.statements
     }
     for statement in scop.statements:
-        around = rows_of_images(statement, scop.constants)
-        names = zip((it.name for it in statement.iterators), rows[statement.name], strict=True)
-        parallel[statement.name] |= {axis for name, axis in names if name in around}
+        around = rows_of_images(statement, scop.constants) | rows_around_places(statement, scop.constants)
+        along = zip(statement.iterators, rows[statement.name], strict=True)
+        parallel[statement.name] |= {axis for it, axis in along if (it.blocks.of if it.blocks else it.name) in around}
     for name in scop.columns:
         parallel[name] = _leading(rows[name], parallel[name])
     return _forest(scop.statements, Axes(rows, parallel, classes.blocked, classes.overlapping), frozenset())

@@ -17,7 +17,7 @@ from math import inf, prod
 from kernelgen.composite.window_shapes import FEW_CHANNELS, FEW_TAPS
 from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Index, IndexBinary, IndexOp, Num, Var
-from kernelgen.poly.model.product_recognition import is_product, kept_names
+from kernelgen.poly.model.product_recognition import is_product, kept_names, moves
 from kernelgen.poly.model.scop import Access, Statement
 
 MOST_WEIGHT_BYTES = 1 << 19
@@ -85,6 +85,21 @@ def rows_of_images(statement: Statement, constants: frozenset[str]) -> frozenset
     around = kept[: kept.index(found[-1][0])] if found else kept[:-2]
     moving = {name for place in reads[0].index for name in variables(place)}
     return frozenset(around) if moving.issuperset(around) else frozenset()
+
+
+def rows_around_places(statement: Statement, constants: frozenset[str]) -> frozenset[str]:
+    """The iterators over rows that stand before the places of tiles, each of which has weights of its own among the
+    ``constants``: :mod:`kernelgen.poly.grouping.places_inside` puts them there. Neighbours in a row stand behind places.
+    """
+    held = [moves(read) for read in statement.reads if read.buffer.name in constants]
+    others = [moves(read) for read in statement.reads if read.buffer.name not in constants]
+    if len(held) != 1 or len(others) != 1 or not is_product(statement):
+        return frozenset()
+    kept = kept_names(statement)
+    places = [number for number, name in enumerate(kept) if name in held[0] & others[0]]
+    if len(places) != 1 or held[0].issuperset(kept[places[0] :]):
+        return frozenset()
+    return frozenset(kept[: places[0]])
 
 
 def passes_panels_once(statement: Statement, constants: frozenset[str]) -> bool:

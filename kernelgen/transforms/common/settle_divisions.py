@@ -69,7 +69,7 @@ class _Lanes:
         common = gcd(divisor, self.multiple_of(fixed))
         if self.extent <= common and moving == [n.Var(self.variable)]:
             return self.times(fixed, divisor, factor)
-        if common < divisor or fixed == n.Num(0) or ix.variables(_sum(moving)) != {self.variable}:
+        if common < divisor or fixed == n.Num(0) or ix.variables(_sum(moving)) != frozenset((self.variable,)):
             return None
         return ix.add(self.times(fixed, divisor, factor), self.times(_sum(moving), divisor, factor))
 

@@ -21,11 +21,12 @@ from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER
 from graphkernel.passes.base import Context
 from graphkernel.passes.format import winograd
 from graphkernel.passes.format.tiles import IMAGE_ROWS, RESULT_ROWS, RESULTS, SIDE, WEIGHT_ROWS, WINDOW
+from kernelgen.nest.nodes import Space
 from kernelgen.tensor.evaluation.evaluate import evaluate
 from kernelgen.tensor.graph import Builder, Graph
 from kernelgen.tensor.operators.elemwise import ADD
 from kernelgen.tensor.operators.nn import CONV2D
-from kernelgen.tensor.operators.pieces import STRIDED_SLICE
+from kernelgen.tensor.operators.pieces import SPLIT, STRIDED_SLICE
 from kernelgen.tensor.types import TensorType, dtype
 
 Network = Callable[[Tensor], Tensor]
@@ -40,13 +41,21 @@ FREE: Mapping[str, object] = {
     "CALL_OF_KERNEL": 0.0,
     "TILE_TERMS": 1,
 }
-COSTS = {name: getattr(convolution_cost, name) for name in FREE}
+NEAR: Mapping[str, object] = {"NEAR_BYTES_PER_CYCLE": 1e12, "ROW_OF_PLACE": 0.0}
+COSTS = {name: getattr(convolution_cost, name) for name in {**FREE, **NEAR}}
 
 
 @pytest.fixture(autouse=True)
 def free_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of ours cost nothing, and handing tiles on neither."""
     for name, cost in FREE.items():
+        monkeypatch.setattr(convolution_cost, name, cost)
+
+
+@pytest.fixture(params=["apart", "inside"])
+def tiles_anywhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles that stay in their kernel cost nothing more, or more than those that are handed on."""
+    for name, cost in NEAR.items() if request.param == "inside" else ():
         monkeypatch.setattr(convolution_cost, name, cost)
 
 
@@ -107,6 +116,7 @@ SIZES = pytest.mark.parametrize(
 
 
 @SIZES
+@pytest.mark.usefixtures("tiles_anywhere")
 def test_results_are_within_the_bound_of_their_roundings(shape: tuple[int, ...], results: int, pad: int) -> None:
     image, weights = drawn(0, *shape), drawn(1, results, shape[1], WINDOW, WINDOW)
     graph = graphkernel.trace(lambda x: ops.conv2d(x, weights, pad=(pad,) * 4), graphkernel.spec(shape, "float32"))
@@ -189,6 +199,7 @@ def _chained(x: Tensor) -> Tensor:
         (_chained, 2),
     ],
 )
+@pytest.mark.usefixtures("tiles_anywhere")
 def test_whatever_stands_beside_a_convolution_stays_in_its_kernel(
     network: Network, count: int, sides: tuple[int, int]
 ) -> None:
@@ -283,6 +294,7 @@ def test_without_the_pass_gradients_are_products_of_patches(name: str) -> None:
     assert graphkernel.compile(graph, flags=f"--disable_pass={name}").report.host == ()
 
 
+@pytest.mark.usefixtures("tiles_anywhere")
 def test_any_number_of_images_has_odd_sides() -> None:
     graph = graphkernel.trace(_residual, graphkernel.spec(("N", 8, 7, 5), "float32"))
     assert tiles_of(graph) == 1
@@ -331,10 +343,17 @@ def test_what_is_cut_apart_meets_as_whole_images() -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-5)
 
 
-def test_each_result_of_a_tile_is_computed_and_stored_once() -> None:
-    graph = graphkernel.optimize(graphkernel.trace(_residual, graphkernel.spec((1, 8, 9, 7), "float32")))
-    (body,) = [node.body for node in graph.operators if node.body is not None and "Split" in node.body.name]
-    assert "workspace" not in str(kernelgen.compile(to_desc(body)).stages["hoist"])
+@pytest.mark.usefixtures("tiles_anywhere")
+@pytest.mark.parametrize("sides", [(8, 8), (8, 7), (9, 7)], ids=str)
+def test_each_result_of_a_tile_is_computed_and_stored_once(sides: tuple[int, int]) -> None:
+    graph = graphkernel.optimize(graphkernel.trace(_residual, graphkernel.spec((1, 8, *sides), "float32")))
+    (body,) = [
+        node.body for node in graph.operators if node.body and any(part.op is SPLIT for part in node.body.operators)
+    ]
+    constants = [number for number, value in enumerate(body.inputs) if value.type.shape == (SIDE**2, 8, 8)]
+    nest = kernelgen.compile(to_desc(body), constants=constants).lowered.nest
+    held = [buffer.shape for buffer in nest.buffers if buffer.space is Space.WORKSPACE]
+    assert held in ([], [(10, sides[1] + 2 + sides[1] % 2, 8)])  # the image with its margins
 
 
 def test_two_convolutions_of_an_image_read_the_same_tiles() -> None:

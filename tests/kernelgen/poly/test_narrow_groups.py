@@ -46,7 +46,10 @@ def of_numpy(x: np.ndarray, w: np.ndarray, groups: int, stride: int, dilation: i
 def numbers(desc: KernelDesc) -> list[np.ndarray]:
     """Integers, whose sums are exact in any order."""
     rng = np.random.default_rng(0)
-    return [rng.integers(-4, 5, each.shape).astype(np.float32) for each in desc.graph.inputs]
+    return [
+        rng.integers(-4, 5, [int(dim) for dim in each.shape if isinstance(dim, int)]).astype(np.float32)
+        for each in desc.graph.inputs
+    ]
 
 
 GROUPS = [

@@ -233,6 +233,14 @@ def test_what_fits_a_cache_stays_whole() -> None:
     assert held(twice()[1], Plan(CpuPlan(tile_room=41 * 19 * 4))) == [(41, 19)]
 
 
+@pytest.mark.parametrize(("threads", "rows"), [(2, 12), (3, 15), (64, 10)])
+def test_each_thread_has_as_many_tiles_where_there_are_rows_enough(threads: int, rows: int) -> None:
+    picture, desc = twice()
+    plan = Plan(CpuPlan(tile_room=1, threads=threads))
+    assert held(desc, plan) == [(rows, PITCH)]
+    agrees(picture, desc, plan)
+
+
 def test_who_needs_all_rows_gets_them_all() -> None:
     picture = Picture()
     x = picture.input(43, 21)

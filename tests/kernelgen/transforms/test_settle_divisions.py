@@ -72,8 +72,8 @@ def test_every_place_stays_what_it_is() -> None:
         extent, first = int(random.integers(1, 20)), int(random.integers(-2, 3)) * 4
         factor = int(random.choice([1, 2, 4, 8, 32]))
         of_loops = [
-            ix.multiply(variable, Num(int(random.integers(*ends))))
-            for variable, *ends in ((C, -2, 3), (J, 0, 3), (K, 0, 5))
+            ix.multiply(variable, Num(int(random.integers(least, most))))
+            for variable, least, most in ((C, -2, 3), (J, 0, 3), (K, 0, 5))
         ]
         parts = [*of_loops, Num(int(random.integers(-8, 9)))]
         order = random.permutation(len(parts))

@@ -2,7 +2,8 @@
 
 Reading order: ``base`` (what a rule is and what it is given), ``arithmetic``, ``logic``, ``positions``, ``shape``,
 ``reduction``, ``normalization``, ``activation``, ``losses``, ``linear`` (products, convolution, pooling),
-``einsum`` (sums over named axes), ``quantized`` (products of integers), ``attention``, ``group_query``
+``volumes`` (convolution along three axes), ``einsum`` (sums over named axes), ``quantized`` (products of integers),
+``attention``, ``group_query``
 and ``joined`` (what onnxruntime's optimizer of transformers writes), ``random`` (drawn numbers),
 ``tabular`` (scikit-learn's pipelines) and ``communication`` (collectives), of other domains,
 ``extents`` (what is known of shape tensors; ``float_extents`` where they go through floats), ``result_shapes`` (of operators

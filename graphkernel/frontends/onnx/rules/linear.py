@@ -11,12 +11,14 @@ import numpy as np
 from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of, static
+from graphkernel.frontends.onnx.rules.volumes import convolved_volume
 from graphkernel.frontends.onnx.rules.windows import convolved, pooled, transposed
 from graphkernel.ops.catalogue import apply
 from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_INPUT
 from graphkernel.ops.library.host import is_onnx
 from graphkernel.ops.library.windows import windows_over, with_places
 from graphkernel.ops.tensor.tensor import Tensor
+from graphkernel.passes.format.layouts import VOLUME
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.types import Category, Shape, dtype
 
@@ -75,8 +77,11 @@ def one_hot(call: OnnxCall) -> Results:
 
 @onnx_op("Conv")
 def convolution(call: OnnxCall) -> Results:
-    """One or two spatial axes; the bias is a BiasAdd."""
-    is_line = len(shape_of(call.operands[0])) == 3
+    """One, two or three spatial axes; the bias is a BiasAdd."""
+    rank = len(shape_of(call.operands[0]))
+    if rank == VOLUME:
+        return convolved_volume(call)
+    is_line = rank == 3
     if is_line and any(map(_is_read_from_bytes, call.operands[:2])):
         return Declined("bytes along one axis, which a library multiplies as they are")
     image = _as_image(call, operands=2) if is_line else call

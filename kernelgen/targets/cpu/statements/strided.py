@@ -48,12 +48,11 @@ def step_of(flat: Index, variable: str, count: int) -> Step | None:
     distance = stride(flat, variable)
     if distance is not None:
         return Step(distance) if distance not in (0, 1) and abs(distance) <= FARTHEST else None
-    moving = {term: factor for term, factor in polynomial(flat, _MODULUS).items() if variable in _variables(term)}
-    for term, factor in moving.items() if len(moving) == 1 else ():
-        match term:
-            case (IndexBinary(IndexOp.DIV, Var(), Num(width)),) if factor % width == count % width == 0:
-                return Step(factor, width) if factor // width <= FARTHEST else None
-    return None
+    match [(term, factor) for term, factor in polynomial(flat, _MODULUS).items() if variable in _variables(term)]:
+        case [((IndexBinary(IndexOp.DIV, Var(), Num(width)),), factor)] if factor % width == count % width == 0:
+            return Step(factor, width) if factor // width <= FARTHEST else None
+        case _:
+            return None
 
 
 def _variables(term: Monomial) -> frozenset[str]:
