@@ -58,10 +58,8 @@ def pieces_of_windows(band: Band, window: Window, found: dict[str, int], unit: V
     others = [m for m in range(len(band.axes)) if m not in (row, column, tap)]
     rest = tuple(LoopPlan(m) for m in others if band.axes[m].coincident)
     few = isinstance(taps, int) and taps * count <= MOST_TERMS
-    channels = tuple(
-        LoopPlan(m, unroll=True) for m in _shuffled(band, window, found, count) if few and window.group < unit.lanes
-    )
-    shuffled = {loop.member for loop in channels}
+    shuffled = _shuffled(band, window, found, count, unit.lanes) if few else ()
+    channels = tuple(LoopPlan(m, unroll=True) for m in shuffled)
     sums = tuple(LoopPlan(m) for m in others if not band.axes[m].coincident and m not in shuffled)
     inner = (LoopPlan(column, mark=VECTOR), *channels, LoopPlan(tap, unroll=True)) if few else (
         LoopPlan(tap), LoopPlan(column, mark=VECTOR)
@@ -85,13 +83,15 @@ def pieces_of_windows(band: Band, window: Window, found: dict[str, int], unit: V
     return tuple(pieces)
 
 
-def _shuffled(band: Band, window: Window, found: dict[str, int], count: int) -> tuple[int, ...]:
-    """The member over the channels of a group whose terms stand side by side, for a ``count`` of neighbours; else none."""
-    if window.channel is None:
+def _shuffled(band: Band, window: Window, found: dict[str, int], count: int, lanes: int) -> tuple[int, ...]:
+    """The member of the ``band`` over the channels of a group, by those that are ``found`` for the iterators of its
+    ``window``, where the terms of a ``count`` of neighbours stand side by side: several groups share the ``lanes``. Else none.
+    """
+    if window.group is None or window.group.results >= lanes or window.group.channel not in found:
         return ()
-    extents = [band.axes[found[name]].extents[0] for name in (window.channel, window.tap)]
+    extents = [band.axes[found[name]].extents[0] for name in (window.group.channel, window.tap)]
     terms = prod(extent if isinstance(extent, int) else MOST_SHUFFLED for extent in extents)
-    return (found[window.channel],) if terms * count <= MOST_SHUFFLED else ()
+    return (found[window.group.channel],) if terms * count <= MOST_SHUFFLED else ()
 
 
 def _passes_caches(statement: Statement) -> bool:

@@ -25,17 +25,23 @@ MOST_WEIGHT_BYTES = 1 << 19
 
 
 @dataclass(frozen=True)
+class Group:
+    """The iterator over the channels of the image that a result's group has, and how many ``results`` there are of each."""
+
+    channel: str
+    results: int
+
+
+@dataclass(frozen=True)
 class Window:
     """Iterators of a statement: ``row`` is what neighbours follow each other along, ``tap`` moves along the same dim of an
-    operand, ``column`` is what lies together. ``channel`` is that of a group, of which each result sums
-    all, and ``group`` are the results of one.
+    operand, ``column`` is what lies together; ``group`` is what each result sums where it has more than one channel.
     """
 
     row: str
     column: str
     tap: str
-    channel: str | None = None
-    group: int = 1
+    group: Group | None = None
 
 
 def window_of(statement: Statement) -> Window | None:
@@ -47,27 +53,27 @@ def window_of(statement: Statement) -> Window | None:
     if not isinstance(last, Var) or len(kept) < 2:
         return None
     for read in statement.reads:
-        group = _group(read.index[-1], last) if read.index else None
-        if group is None:
+        if not read.index:
+            continue
+        group = _group(read.index[-1], last)
+        if read.index[-1] != last and (group is None or group.channel in kept):
             continue
         found = [pair for pair in _pairs(read, kept, statement) if pair[0] != last.name]
         if found:
             row, tap = found[-1]
-            return Window(row, last.name, tap, *group)
+            return Window(row, last.name, tap, group)
     return None
 
 
-def _group(place: Index, last: Var) -> tuple[str, int] | tuple[()] | None:
-    """Of a place in the group of the channel ``last``, what moves along the group, and how many results that has; nothing
-    where it is that channel, None for any other place.
-    """
+def _group(place: Index, last: Var) -> Group | None:
+    """The group of the channel ``last``, of which a place has any channel; None for other places."""
     match place:
         case IndexBinary(
-            IndexOp.ADD, IndexBinary(IndexOp.MUL, IndexBinary(IndexOp.DIV, own, Num(group)), Num()), Var(name)
+            IndexOp.ADD, IndexBinary(IndexOp.MUL, IndexBinary(IndexOp.DIV, own, Num(count)), Num()), Var(name)
         ):
-            return (name, group) if own == last else None
+            return Group(name, count) if own == last else None
         case _:
-            return () if place == last else None
+            return None
 
 
 def rows_of_images(statement: Statement, constants: frozenset[str]) -> frozenset[str]:
