@@ -100,8 +100,8 @@ def test_images_of_few_channels_are_not_copied(window: int, channels: int) -> No
 
 
 def test_results_of_a_group_lie_together() -> None:
-    kernel = agrees(convolution((1, 6, 20, 64), (3, 3, 16, 64), pad=(1, 1, 1, 1), group=4))
-    assert "prepared0: f32[4, 3, 3, 16, 16]" in show(kernel.nest)
+    kernel = agrees(convolution((1, 6, 20, 128), (3, 3, 32, 128), pad=(1, 1, 1, 1), group=4))
+    assert "prepared0: f32[4, 3, 3, 32, 32]" in show(kernel.nest)
 
 
 def test_what_follows_a_row_of_windows_shares_its_loop() -> None:
