@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.rewriting import Rewriting
-from kernelgen.composite.window_shapes import IN_LANES, are_in_lanes, has_narrow_groups
+from kernelgen.composite.window_shapes import IN_LANES, has_narrow_groups
 from kernelgen.tensor.operators.nn import CONV2D
 
 
@@ -17,6 +17,6 @@ def groups_in_lanes(desc: KernelDesc) -> KernelDesc:
     """The description with such convolutions marked."""
     walk = Rewriting(desc, "lanes")
     for node in desc.operators:
-        is_marked = node.op is CONV2D and not are_in_lanes(node) and has_narrow_groups(node)
-        walk.keep(node, attrs=node.attrs.with_(**{IN_LANES: True}) if is_marked else None)
+        is_narrow = node.op is CONV2D and has_narrow_groups(node)
+        walk.keep(node, attrs=node.attrs.with_(**{IN_LANES: True}) if is_narrow else None)
     return walk.done()

@@ -84,13 +84,12 @@ def _apart(frame: Frame, memory: Memory, flat: Index, kind: str) -> Value | None
     assert frame.lanes is not None
     lanes = frame.lanes
     step = strided.step_of(flat, lanes.variable, lanes.count)
-    if step is None or (step.width > 1 and (frame.mask is not None or lanes.start.text != "0")):
+    if step is None or (step.width > 1 and (frame.mask is not None or not lanes.are_first)):
         return None
     line, beside = strided.line_of(memory.buffer.name, flat)
     spread = strided.spread(flat, beside, frame.known.loaded.get(line, {}), step, lanes.count)
-    reading = (
-        frame if step.width == 1 or spread.is_shared else replace(frame, mask=constant(frame.function, True, "i1"))
-    )
+    reads_all = step.width == 1 or spread.is_shared
+    reading = frame if reads_all else replace(frame, mask=constant(frame.function, True, "i1"))
     least = lanes.start if step.distance > 0 else lanes.start + (lanes.count - 1)
     base = _element(frame, _row_pointer(frame, memory, kind, spread.first, lanes.variable), kind, least * step.distance)
     loads: list[Value] = []

@@ -64,7 +64,7 @@ class Spread:
     """``first`` is the place from which the vectors are counted, and ``starts`` are where they begin behind it.
 
     ``places`` say for each lane in which vector its element is and where in it; ``readers`` for each vector which lane has to
-    run for a place in it to be read.
+    run for a place in it to be read. ``is_shared`` says that other loads read the places between.
     """
 
     first: Index

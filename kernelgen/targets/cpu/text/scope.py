@@ -33,6 +33,11 @@ class Lanes:
     start: Value
     count: int
 
+    @property
+    def are_first(self) -> bool:
+        """Whether they certainly begin at 0, so that each lane is what the variable is there."""
+        return self.start.text == "0"
+
 
 Line = tuple[str, frozenset[tuple[Monomial, int]]]
 """Elements whose places differ by constants: the buffer's name, and the terms that their places share."""
