@@ -101,7 +101,7 @@ def reach_of(columns: int, width: int, distance: int, starts: tuple[int, ...]) -
 
 @pytest.mark.parametrize("starts", [(0,), (1,), (0, 1, 2, 3), (0, 3)], ids=str)
 @pytest.mark.parametrize(("width", "distance"), [(2, 2), (4, 4), (4, 8), (2, 8), (4, 16), (4, 2), (3, 3), (8, 8)])
-@pytest.mark.parametrize("columns", [4, 16, 24, 61])
+@pytest.mark.parametrize("columns", [4, 13, 16, 24, 61])
 def test_groups_of_lanes_read_what_numpy_does_and_nothing_outside(
     columns: int, width: int, distance: int, starts: tuple[int, ...]
 ) -> None:
@@ -122,6 +122,23 @@ def test_groups_of_lanes_that_fill_a_vector_are_no_gathers(starts: tuple[int, ..
     source = emit_for(by_groups(lanes, 4, 4, starts), host)
     assert "masked.gather" not in source
     assert ("masked.load" in source) == (starts == (0,))
+
+
+def test_farther_groups_are_gathered() -> None:
+    assert "masked.gather" in emit_for(by_groups(16, 4, 4 * (FARTHEST + 1), (0,)), AVX512)
+
+
+def test_groups_of_lanes_that_do_not_all_run_read_nothing_outside() -> None:
+    """The first lanes do not run, and what they would read is not there."""
+    x, y = buffer("x", 3, 8), output("y", 3, 16)
+    place = ix.subtract(ix.multiply(ix.floor_divide(J, Num(4)), Num(4)), Num(8))
+    stored = If((Compare("<=", Num(8), J),), block(Store(y, (I, J), Load(x, (I, place)))))
+    nest = Nest("guarded", (), (x, y), block(loop(I, 3, loop(J, 16, stored), kind=LoopKind.PARALLEL)))
+    numbers = np.arange(24, dtype=np.float32).reshape(3, 8)
+    fenced, found = Fenced("x", numbers), np.full((3, 16), 7, np.float32)
+    run(nest, fenced.place(Placement(False, 0)), found)
+    np.testing.assert_array_equal(found[:, 8:], np.repeat(numbers[:, ::4], 4, axis=1))
+    np.testing.assert_array_equal(found[:, :8], 7)
 
 
 def test_farther_elements_are_gathered() -> None:

@@ -64,6 +64,15 @@ def test_a_loop_that_begins_elsewhere_is_no_multiple() -> None:
     assert settled(place, 16, 16, first=2) == place
 
 
+def test_lanes_that_begin_below_0_may_be_in_two_groups() -> None:
+    store = Store(Y, (J,), Load(X, (lanes(16, 16),)))
+    inner = For("j", Num(-4), Num(12), block(store), LoopKind.VECTOR)
+    nest = Nest("divisions", (), (X, Y), block(For("c", Num(16), Num(64), block(inner), step=16)))
+    (load,) = (load for part in statements(settle_divisions(nest).body) for load in loads_of(part))
+    for j in (-4, 11):
+        assert value(load.index[0], {"c": Num(16), "j": Num(j)}) == (16 + j) // 16 * 16
+
+
 def test_every_place_stays_what_it_is() -> None:
     """Random sums, divisors, steps and extents: of some the division changes, of all no place does."""
     random, changed = np.random.default_rng(0), 0

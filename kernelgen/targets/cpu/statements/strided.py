@@ -98,7 +98,7 @@ def spread(flat: Index, constant: int, line: Mapping[int, Index], step: Step, co
     """
     distance = abs(step.distance)
     shared = [k for k in range(distance) if constant - k in line and constant - k + distance - 1 in line]
-    shift, each = (shared[-1], count) if shared else (0, count - (step.width == 1))
+    shift, each = (shared[-1], count) if shared else (0, count - 1)
     owners = [min((step.offset(lane) + shift) // each, step.vectors - 1) for lane in range(count)]
     places = [(owner, step.offset(lane) + shift - owner * each) for lane, owner in enumerate(owners)]
     order = range(count) if step.distance > 0 else range(count)[::-1]
