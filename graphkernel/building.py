@@ -16,6 +16,7 @@ from graphkernel.report.report import Fallback, KernelEntry
 from graphkernel.runtime.cuda.device import Refusals
 from graphkernel.runtime.plan.make_steps import CompiledKernel, preparation_of
 from graphkernel.step_hooks import Progress
+from kernelgen.kept_kernels import keep, recalled
 from kernelgen.made_elsewhere import ElsewhereKernel, Order, made_elsewhere, workers_for
 from kernelgen.system.escape import line
 from kernelgen.tensor.graph import Graph, Node
@@ -52,6 +53,16 @@ class _Wanted:
     constants: tuple[int, ...]
     calls: list[Node] = field(default_factory=list[Node])
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its order says all: no plan was found for it by tuning."""
+        return PLAN not in self.calls[0].attrs
+
+    @property
+    def order(self) -> Order:
+        """What asks for it."""
+        return Order(self.desc, self.constants)
+
 
 @dataclass(frozen=True)
 class _Attempt:
@@ -74,11 +85,13 @@ def build_kernels(graph: Graph, target: str, compiler: Compiler | None, progress
         if progress is not None:
             progress("compiling kernels", done, len(wanted))
 
-    attempts = _made_elsewhere(wanted, tell) if compiler is None and target == "cpu" else {}
+    attempts = _made_before_or_elsewhere(wanted, tell) if compiler is None and target == "cpu" else {}
     for done, (key, each) in enumerate(wanted.items()):
         tell(max(done, len(attempts)))
         if key not in attempts:
             attempts[key] = _made_here(each, target, compiler or _default_compiler())
+            if compiler is None and target == "cpu" and each.is_ordered:
+                _keep(each, attempts[key])
     tried = [(wanted[key].calls, attempts[key]) for key in wanted]
     return Build(
         {node: _told(node, a.kernel) for calls, a in tried if a.kernel is not None for node in calls},
@@ -105,13 +118,21 @@ def _told(node: Node, kernel: CompiledKernel) -> CompiledKernel:
     return replace(kernel, untold=untold) if untold else kernel
 
 
-def _made_elsewhere(wanted: Mapping[str, _Wanted], tell: Callable[[int], None]) -> dict[str, _Attempt]:
-    """What other processes make: nothing where they do not pay, and no kernel that tuning found a plan for."""
-    orders = {key: each for key, each in wanted.items() if PLAN not in each.calls[0].attrs}
+def _made_before_or_elsewhere(wanted: Mapping[str, _Wanted], tell: Callable[[int], None]) -> dict[str, _Attempt]:
+    """What this machine keeps, and of the rest what other processes make: nothing where they do not pay."""
+    orders = {key: each for key, each in wanted.items() if each.is_ordered}
+    kept = {
+        key: _attempt(made, each, made.milliseconds) for key, each in orders.items() if (made := recalled(each.order))
+    }
+    missing = {key: each for key, each in orders.items() if key not in kept}
+    return kept | _made_elsewhere(missing, lambda done: tell(len(kept) + done))
+
+
+def _made_elsewhere(orders: Mapping[str, _Wanted], tell: Callable[[int], None]) -> dict[str, _Attempt]:
     workers = workers_for(len(orders))
     if not workers:
         return {}
-    made = made_elsewhere([Order(each.desc, each.constants) for each in orders.values()], workers, tell)
+    made = made_elsewhere([each.order for each in orders.values()], workers, tell)
     found: dict[str, _Attempt] = {}
     for (key, each), result in zip(orders.items(), made, strict=True):
         if isinstance(result, ElsewhereKernel):
@@ -132,6 +153,14 @@ def _made_here(each: _Wanted, target: str, compiler: Compiler) -> _Attempt:
         LOGGER.exception("%s: runs without its kernel", line(each.desc.name))
         return _Attempt(error, None, 0.0)
     return _attempt(made, each, (time.perf_counter() - start) * 1e3)
+
+
+def _keep(each: _Wanted, attempt: _Attempt) -> None:
+    """Keeps a kernel that this process made."""
+    from kernelgen.made_for_others import told_of  # needs the compiler, as the kernel did
+
+    if attempt.kernel is not None:
+        keep(each.order, lambda: told_of(attempt.result, attempt.milliseconds))
 
 
 def _attempt(made: Any, each: _Wanted, milliseconds: float) -> _Attempt:  # any compiler's kernel

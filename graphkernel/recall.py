@@ -15,7 +15,6 @@ from collections import ChainMap
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import PackageError
@@ -27,8 +26,7 @@ from graphkernel.packages.unread import UnreadGraph, content_of, file_of
 from graphkernel.system.environment import Environment
 from kernelgen import options
 from kernelgen.native import mapped
-from kernelgen.native.processor import processor
-from kernelgen.system.cores import core_count
+from kernelgen.surroundings import surroundings as surroundings_of
 from kernelgen.system.json_parts import text, wholes
 from kernelgen.system.named_tuples import NamedTuple
 from kernelgen.system.object_cache import cache_key, leading, read_entry, write_entry
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 ROOM = "graphs"
 """The folder of the cache that executables are kept in."""
 
-LIBRARIES = ("numpy", "onnx", "onnxruntime", "islpy", "llvmlite")
+PACKAGES, LIBRARIES = ("graphkernel", "kernelgen"), ("numpy", "onnx", "onnxruntime", "islpy", "llvmlite")
 _CHECKED = "enable_debug_mode"
 
 
@@ -196,38 +194,8 @@ def is_kept(asked: str, environment: Environment) -> bool:
 
 
 def surroundings() -> str:
-    """A digest of what decides beside the graph and what is asked for: sources, libraries, Python, processor, threads."""
-    return cache_key(_program(), str(core_count()), str(options.thread_count()), options.processor_level())
-
-
-@cache
-def _program() -> str:
-    """A digest of what stays as it is while the process runs."""
-    here = processor()
-    return cache_key(
-        *_sources(), *map(_version, LIBRARIES), sys.version, here.architecture, *here.identity, *sorted(here.flags)
-    )
-
-
-def _sources() -> Iterator[str]:
-    """Name, size and time of each source file of this program: a version does not tell when somebody works on it."""
-    for package in ("graphkernel", "kernelgen"):
-        yield from sorted(_stamps(os.path.dirname(str(sys.modules[package].__file__))))
-
-
-def _stamps(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                yield _stamp(entry.path, entry.stat())
-            elif entry.is_dir() and entry.name != "__pycache__":
-                yield from _stamps(entry.path)
-
-
-def _version(library: str) -> str:
-    """What tells one installation of a library from another, without importing it."""
-    spec = find_spec(library)
-    return f"no {library}" if spec is None or spec.origin is None else _stamp(spec.origin, os.stat(spec.origin))
+    """A digest of what decides beside the graph and what is asked for, see :mod:`kernelgen.surroundings`."""
+    return surroundings_of(PACKAGES, LIBRARIES)
 
 
 @cache
@@ -246,10 +214,6 @@ def _content(path: str) -> bytes:
     with suppress(FileNotFoundError), open(path, "rb") as file:
         return file.read()
     return b""
-
-
-def _stamp(path: str, found: os.stat_result) -> str:
-    return f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
 def _tunings(given: Tunings | str | os.PathLike[str]) -> Tunings:

@@ -2,8 +2,8 @@
 
 Rooms: ascendc, canonical, checker, composite, enclosure, farm, machines, native, nest, poly, samples, semantics, simulators,
 system, targets, tensor, transforms, tuning, verify.
-Reading order: errors, disjoint_sets, options, stage_log, strict_json, plan, nest_stages, stages, kernel, driver,
-ascend_package, compilation, made_elsewhere, made_for_others.
+Reading order: errors, disjoint_sets, options, stage_log, strict_json, plan, nest_stages, stages, surroundings, kernel,
+driver, ascend_package, compilation, made_elsewhere, kept_kernels, made_for_others.
 """
 
 from __future__ import annotations

@@ -92,7 +92,8 @@ def made_elsewhere(orders: Sequence[Order], workers: int, done: Callable[[int], 
     ``done`` is told how many are there.
     """
     found: list[Made] = [None] * len(orders)
-    requests = [(number, _request(order)) for number, order in enumerate(orders) if _fits(order.desc)]
+    asked = [(number, request_of(order)) for number, order in enumerate(orders)]
+    requests = [(number, request) for number, request in asked if request is not None]
     waiting = deque(sorted(requests, key=lambda request: -len(request[1])))  # what may take long begins
     answers: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
     crew = [_Worker(waiting, answers) for _ in range(workers)]
@@ -126,7 +127,10 @@ def _fits(desc: KernelDesc) -> bool:
     return ordered and plain and not any(is_declared(node.op) for node in desc.operators)
 
 
-def _request(order: Order) -> bytes:
+def request_of(order: Order) -> bytes | None:
+    """What asks a process for an order; None where text does not hold all of it."""
+    if not _fits(order.desc):
+        return None
     return _FUNCTION + json.dumps([show(order.desc.graph), list(order.constants)]).encode()
 
 
@@ -139,6 +143,11 @@ def _read(answer: bytes) -> Made:
         return None
     if "code" in told:
         return UnsupportedError(told["code"], told["why"])
+    return read_told(told)
+
+
+def read_told(told: Mapping[str, Any]) -> ElsewhereKernel:
+    """The kernel that :mod:`kernelgen.made_for_others` tells of, loaded. Raises as :func:`read_kernel` does."""
     content, flags = memoryview(b64decode(told["content"])), tuple(told["flags"])
     caller = caller_of(read_code(told["caller"], content))
     team = None if told["team"] is None else team_of(read_code(told["team"], content))

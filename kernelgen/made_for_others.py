@@ -11,7 +11,9 @@ from kernelgen.composite.description import KernelDesc
 from kernelgen.composite.vocabulary import WORDS
 from kernelgen.driver import compile
 from kernelgen.errors import UnsupportedError
+from kernelgen.kept_kernels import keep
 from kernelgen.kernel import Kernel
+from kernelgen.made_elsewhere import Order
 from kernelgen.native.code import Code
 from kernelgen.native.records import code_items, code_of, entry_of, kernel_items
 from kernelgen.system.json_parts import Items
@@ -24,11 +26,19 @@ def answer(request: bytes) -> bytes:
     """The kernel of a request as JSON, or why there is none. Raises what compiling raises, but for UnsupportedError."""
     text, constants = json.loads(request)
     start = time.perf_counter()
+    order = Order(KernelDesc(parse(text, _OPERATORS)), constants)
     try:
-        kernel = compile(KernelDesc(parse(text, _OPERATORS)), "cpu", constants=constants)
+        kernel = compile(order.desc, "cpu", constants=order.constants)
     except UnsupportedError as error:
         return json.dumps({"code": error.code, "why": str(error).removeprefix(f"[{error.code}] ")}).encode()
-    return json.dumps({**_told(kernel), "milliseconds": (time.perf_counter() - start) * 1e3}).encode()
+    told = told_of(kernel, (time.perf_counter() - start) * 1e3)
+    keep(order, lambda: told)
+    return told
+
+
+def told_of(kernel: Kernel, milliseconds: float) -> bytes:
+    """What :func:`kernelgen.made_elsewhere.read_told` makes a ``kernel`` of that took so many ``milliseconds``, as JSON."""
+    return json.dumps({**_told(kernel), "milliseconds": milliseconds}).encode()
 
 
 def _told(kernel: Kernel) -> dict[str, Any]:

@@ -59,7 +59,8 @@ def kept(folder: Path) -> list[Path]:
 
 
 def is_recalled(executable: gk.Executable) -> bool:
-    return not any(hasattr(getattr(step, "kernel", None), "lowered") for step in executable.plan.steps)
+    """Whether no optimizer ran; kernels may be taken from disk in either case."""
+    return executable.report.optimize_ms == 0
 
 
 def test_the_second_time_nothing_is_compiled(folder: Path) -> None:
