@@ -52,6 +52,7 @@ from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.pool import AVG_POOL, MAX_POOL
 from kernelgen.tensor.operators.scan import CUM_PROD, CUM_SUM
 from kernelgen.tensor.operators.shape import BROADCAST_TO
+from kernelgen.tensor.origin import model_operators
 from kernelgen.tensor.verify import Checked
 
 if TYPE_CHECKING:
@@ -224,7 +225,8 @@ def _planned(fused: Graph, request: _Request, build: Build, device: Device | NoD
     took = (time.perf_counter() - start) * 1e3
     report = Report(
         fused.name, request.target, request.opt_level, library.name, tuple(build.entries), host_entries(plan, library),
-        fallbacks, request.optimize_ms, took, partial(story_of, plan, library, request.came),
+        fallbacks, request.optimize_ms, took, model_operators(fused if request.came is None else request.came.graph),
+        partial(story_of, plan, library, request.came),
     )  # fmt: skip
 
     def replan(refusals: Refusals) -> Executable:

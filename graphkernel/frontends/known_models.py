@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from graphkernel.elsewhere import ModelFile
-from graphkernel.errors import PackageError
+from graphkernel.errors import FrontendError, PackageError
 from graphkernel.packages.container import PackageReader
 from graphkernel.packages.kept_weights import Weight, WeightsOnDemand, keep_weights, kept_weights, lying_weights
 from graphkernel.packages.manifest import GRAPH, MANIFEST, WEIGHTS
@@ -27,6 +27,7 @@ from graphkernel.packages.tensors import most_bytes, read_tensors, write_tensors
 from graphkernel.packages.unread import Content, UnreadGraph, from_file
 from graphkernel.recall import is_kept, surroundings
 from graphkernel.system.environment import Environment
+from graphkernel.system.paths import path_text
 from kernelgen import options
 from kernelgen.system.bounded_io import json_value
 from kernelgen.system.digest import digest
@@ -90,9 +91,9 @@ def load(
 
     With a ``catalogue``, whose declarations may be anything, the file ``path`` is read each time, with its ``dims``.
     """
+    file, folder = path_text(path, "load", FrontendError), options.cache_dir()
     if catalogue is not None:
-        return _loaded(path, dims, catalogue)
-    file, folder = os.fspath(path), options.cache_dir()
+        return _loaded(file, dims, catalogue)
     stamp = _stamp(file) if file.endswith(".onnx") and is_kept("", Environment()) else ""
     if folder is None or not stamp:
         return _loaded(file, dims)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,7 @@ from graphkernel.ops import OPS
 from graphkernel.system.array_files import read_arrays
 from kernelgen.system.bounded_io import read_text, write_whole, writing
 from kernelgen.tensor.constant_data import ConstantData
+from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.literals import INLINE_LIMIT
 from kernelgen.tensor.operator import Operator
@@ -78,7 +81,9 @@ def _fixed(graph: Graph, dims: Mapping[str, int] | None) -> Graph:
     if not dims:
         return graph
     check_given(dims, [value.type for value in graph.inputs])
-    return with_extents(graph, {symbol_name(name): extent for name, extent in dims.items()})
+    given = {symbol_name(name): extent for name, extent in dims.items()}
+    fixed = with_extents(graph, given)
+    return replace(fixed, derived=(*starmap(Derived.given, given.items()), *fixed.derived))
 
 
 def _operators(catalogue: Catalogue | None) -> tuple[Operator, ...]:

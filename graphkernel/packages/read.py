@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphkernel.errors import PackageError
 from graphkernel.packages.container import REGIONS, PackageReader
 from graphkernel.runtime.onnxruntime.environment import begin
 from graphkernel.system.environment import check_threads
 from graphkernel.system.numpy_threads import numpy_threads_later
+from graphkernel.system.paths import path_text
 from kernelgen import options
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def load_compiled(
     Raises ``PackageError``, in one sentence, for a file that is damaged, of another format or
     version, or for another machine, and ``OptionError`` for a number of threads below 1.
     """
-    package = PackageReader.mapped(path)
+    package = PackageReader.mapped(path_text(path, "load_compiled", PackageError))
     found = read_package(package, {}, check_threads(threads))
     found.again = partial(load_compiled, package.path, threads)
     return found if communicator is None else found.over(communicator)

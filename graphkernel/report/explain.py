@@ -15,7 +15,7 @@ from graphkernel.report.page.counted import counted
 from kernelgen.system.escape import line
 from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.names import meant
-from kernelgen.tensor.origin import made_from, origin_of
+from kernelgen.tensor.origin import made_from, model_operators, origin_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,10 +49,9 @@ class Explanation:
     @property
     def _headline(self) -> str:
         kernels = [node for node in self.after.operators if node.body is not None]
-        held = sum(len(node.body.operators) for node in kernels if node.body is not None)
         rest = len(self.after.operators) - len(kernels)
-        before = counted(len(self.before.operators), "operator")
-        became = f"{before} became {counted(len(kernels), 'kernel')} of {held} and {counted(rest, 'other')}"
+        before = counted(model_operators(self.before), "operator")
+        became = f"{before} became {counted(len(kernels), 'kernel')} and {counted(rest, 'other')}"
         return line(f"{self.before.name}: {became}")
 
     def why(self, first: str, second: str, full: bool = False) -> str:

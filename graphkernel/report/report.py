@@ -83,6 +83,7 @@ class Fallback:
 class Report:
     """Prints as text; ``to_json()`` for machines, ``to_html()`` for people, tables in notebooks.
 
+    ``operators`` is how many the model has, see :func:`kernelgen.tensor.origin.model_operators`; kernels hold what they became.
     ``story`` gives the graphs and decisions that a page shows, where they are known.
     """
 
@@ -95,6 +96,7 @@ class Report:
     fallbacks: tuple[Fallback, ...]
     optimize_ms: float
     compile_ms: float
+    operators: int
     story: Callable[[], Story] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -108,19 +110,13 @@ class Report:
         return sum(len(kernel.calls) * kernel.launches for kernel in self.kernels)
 
     @property
-    def fused_operators(self) -> int:
-        """How many operators these calls stand for."""
-        return sum(len(kernel.calls) * len(kernel.operators) for kernel in self.kernels)
-
-    @property
     def summary(self) -> str:
         """One line."""
-        host = sum(len(entry.operators) for entry in self.host)
         launches = f"{counted(self.launches, 'launch', 'launches')}, " if self.target.startswith("gpu") else ""
         return line(
-            f"{self.graph}: {counted(self.fused_operators, 'operator')} in {counted(self.kernel_calls, 'kernel call')} "
-            f"({launches}{len(self.kernels)} distinct, {sum(kernel.cached for kernel in self.kernels)} cached), "
-            f"{counted(host, 'operator')} in {counted(len(self.host), 'host step')}, "
+            f"{self.graph}: {counted(self.operators, 'operator')} became {counted(self.kernel_calls, 'kernel call')} "
+            f"({launches}{len(self.kernels)} distinct, {sum(kernel.cached for kernel in self.kernels)} cached) "
+            f"and {counted(len(self.host), 'host step')}, "
             f"{counted(len(self.fallbacks), 'fallback')}; optimized in {self.optimize_ms:.0f} ms, "
             f"compiled in {self.compile_ms:.0f} ms"
         )

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphkernel.runtime.executable import Executable
 from graphkernel.runtime.inputs.arrays import Array
 from graphkernel.runtime.invocation import make_frame
 from graphkernel.runtime.memory import HostMemory
-from graphkernel.runtime.steps.steps import Action, KernelStep, Slots, Step, ViewStep
+from graphkernel.runtime.steps.collective import WaitStep
+from graphkernel.runtime.steps.steps import Action, KernelStep, PlacesStep, ShapeStep, Slots, Step, ViewStep
 from kernelgen.tensor.bind import bind_all
+
+KINDS: Mapping[type, str] = {
+    KernelStep: "kernel",
+    ViewStep: "view",
+    PlacesStep: "places",
+    ShapeStep: "extents",
+    WaitStep: "wait",
+}
+"""What steps are called that no library runs: beside kernels they are ours, and no step that a report lists."""
 
 LEAST_SECONDS = 2e-3  # of one measurement: a short call is made so often that the clock can tell
 
@@ -28,7 +38,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class StepTime:
-    """How long a step of a plan takes. ``kind``: kernel, view or host."""
+    """How long a step of a plan takes. ``kind``: host for the steps that a report calls so, else what :data:`KINDS` says."""
 
     name: str
     kind: str
@@ -84,7 +94,7 @@ def _timed(action: Action, seconds: list[float], wait: Callable[[], None]) -> Ac
 
 
 def _kind(step: Step) -> str:
-    return "kernel" if isinstance(step, KernelStep) else "view" if isinstance(step, ViewStep) else "host"
+    return KINDS.get(type(step), "host")
 
 
 def spread_of(seconds: Sequence[float]) -> Spread:

@@ -10,7 +10,7 @@ from numpy import ndarray
 from kernelgen.errors import InputError
 from kernelgen.tensor.attrs import symbols_in, with_dims
 from kernelgen.tensor.derived import Derived, with_derived
-from kernelgen.tensor.types import Attrs, Shape, TensorType, evaluate, solve
+from kernelgen.tensor.types import Attrs, Shape, TensorType, evaluate, solve, symbols_of
 
 if TYPE_CHECKING:
     from kernelgen.tensor.graph import Graph, Value
@@ -29,9 +29,10 @@ def bind_all(inputs: Sequence[Input], derived: Iterable[Derived], arrays: Sequen
 
     Raises InputError where an extent would be one divided by 0.
     """
-    symbols = _bound(inputs, arrays)
+    entries = tuple(derived)
+    symbols = _bound(inputs, arrays, {entry.name: entry.value({}) for entry in entries if not entry.symbols})
     try:
-        return with_derived(symbols, derived)
+        return with_derived(symbols, entries)
     except ZeroDivisionError:
         given = ", ".join(f"{name} = {extent}" for name, extent in sorted(symbols.items()))
         raise InputError(f"an extent is another divided by 0, with {given}") from None
@@ -45,7 +46,10 @@ def bind_symbols(inputs: Sequence[Value], arrays: Sequence[ndarray]) -> dict[str
     return _bound([(value.node.name, value.type) for value in inputs], arrays)
 
 
-def _bound(inputs: Sequence[Input], arrays: Sequence[ndarray]) -> dict[str, int]:
+def _bound(
+    inputs: Sequence[Input], arrays: Sequence[ndarray], numbers: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """The values of the symbols of the inputs; errors tell as well which ``numbers`` were given for others before."""
     if len(inputs) != len(arrays):
         raise InputError(f"the graph takes {len(inputs)} inputs ({', '.join(_names(inputs))}), got {len(arrays)}")
     for given, array in zip(inputs, arrays, strict=True):
@@ -61,7 +65,7 @@ def _bound(inputs: Sequence[Input], arrays: Sequence[ndarray]) -> dict[str, int]
             known.update(solve(dim, extent, known) or {})
         progress = len(known) > before
     for given, array in zip(inputs, arrays, strict=True):
-        _check_shape(*given, array, known)
+        _check_shape(*given, array, known, numbers or {})
     return known
 
 
@@ -88,11 +92,16 @@ def _check_kind(name: str, of: TensorType, array: ndarray) -> None:
         raise InputError(f"input {name} is {of}, got an array of shape {array.shape}")
 
 
-def _check_shape(name: str, of: TensorType, array: ndarray, known: Mapping[str, int]) -> None:
+def _check_shape(
+    name: str, of: TensorType, array: ndarray, known: Mapping[str, int], numbers: Mapping[str, int]
+) -> None:
     try:
         expected = concrete_shape(of.shape, known)
     except KeyError as error:
         raise InputError(f"the shapes of the inputs do not tell the value of symbol {error.args[0]}") from error
     if expected != array.shape:
-        bound = ", ".join(f"{name} = {extent}" for name, extent in sorted(known.items()))
+        wrong = [dim for dim, is_, due in zip(of.shape, array.shape, expected, strict=True) if is_ != due]
+        about = {symbol: known[symbol] for symbol in symbols_of(wrong)}
+        about |= {symbol: extent for symbol, extent in numbers.items() if extent in wrong}
+        bound = ", ".join(f"{symbol} = {extent}" for symbol, extent in sorted(about.items()))
         raise InputError(f"input {name} is {of}, got shape {array.shape}{bound and f' with {bound}'}")

@@ -1,7 +1,8 @@
 """Extents that follow from others by more than a polynomial: half of N, at most 8, what broadcasts to both.
 
 Such an extent has a symbol of its own. The graph says how it follows from the symbols of its inputs and those before it,
-so its value is known as soon as the inputs are there. It may be 0.
+so its value is known as soon as the inputs are there. It may be 0. One that follows from nothing is a number that somebody
+gave for a symbol: types have the number, and this still has its name.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ class Derived(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name} = {self.function}({self.first}, {self.second})"
+
+    @staticmethod
+    def given(name: str, extent: int) -> Derived:
+        """``name = extent``."""
+        return Derived(name, "max", extent, extent)
 
     @property
     def symbols(self) -> tuple[str, ...]:

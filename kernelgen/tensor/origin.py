@@ -31,6 +31,16 @@ def made_from(name: str, origins: Mapping[str, Origin]) -> frozenset[str]:
     return frozenset(label for label, origin in origins.items() if name in (origin.operator, origin.node))
 
 
+def model_operators(graph: Graph) -> int:
+    """How many operators a graph as it came has for who made it: nodes of the model, and operators that no node became.
+
+    Of a graph with kernels those within them count.
+    """
+    bodies = [node.body for node in graph.operators if node.body is not None]
+    plain = {graph.origins.get(node.name, node.name) for node in graph.operators if node.body is None}
+    return len(plain) + sum(map(model_operators, bodies))
+
+
 def made_of(before: Graph, operators: Iterable[Node]) -> Mapping[Node, tuple[Node, ...]]:
     """For each of the ``operators`` those of the graph ``before`` that it was made from, by its label.
 

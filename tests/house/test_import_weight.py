@@ -42,7 +42,7 @@ RUNNING = {
         "runtime.tables.bind_table runtime.tables.native_run runtime.tables.results runtime.tables.session_call "
         "runtime.tables.slot_facts runtime.tables.watch system "
         "system.environment "
-        "system.freed_memory system.numpy_threads "
+        "system.freed_memory system.numpy_threads system.paths "
     ),
 }
 UNNEEDED = (

@@ -133,7 +133,7 @@ class _Source:
             with named(f"node {placed.position}"):
                 importer.node(placed.node, placed.place)
         results = tuple(info.name for info in graph.output)
-        outputs, derived = tuple(map(importer.output, results)), tuple(symbols.derive.entries.values())
+        outputs, derived = tuple(map(importer.output, results)), (*symbols.numbers, *symbols.derive.entries.values())
         tokens = () if builder.token is None else (builder.token,)
         results = (*results, *("token" for _ in tokens))
         made = Graph(self.name, tuple(inputs), (*outputs, *tokens), (), results, builder.origins, derived)

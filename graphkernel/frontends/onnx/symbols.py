@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphkernel.errors import FrontendError, nearest
 from graphkernel.frontends.onnx.types.derived_extents import DerivedExtents
+from kernelgen.tensor.derived import Derived
 from kernelgen.tensor.literals import RESERVED
 from kernelgen.tensor.types import Dim, Shape, Sym, TensorType, parse_dim, substitute, sym, symbols_of
 
@@ -36,6 +37,11 @@ class Symbols:
     def __post_init__(self) -> None:
         self._numbers = count()
         self.derive = DerivedExtents(set(), self.numbered, self.uncut)
+
+    @property
+    def numbers(self) -> tuple[Derived, ...]:
+        """What is told of the given numbers, for whoever calls with arrays of other extents."""
+        return tuple(Derived.given(name, extent) for name, extent in self.given.items())
 
     def numbered(self) -> str:
         """A name for an extent that follows from others, or from nothing."""

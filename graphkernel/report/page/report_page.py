@@ -81,7 +81,7 @@ def report_page(telling: Telling) -> str:
 def _words(telling: Telling) -> Iterable[str]:
     """What was done and what it brings, for somebody who knows neither us nor the model."""
     report, story = telling.report, telling.story
-    came = counted(len(story.before.operators), "operator") if story is not None else "The operators of the model"
+    came = counted(report.operators, "operator")
     held = counted(report.kernel_calls, "kernel call")
     yield line(
         f"{came} became {held} ({len(report.kernels)} different) on {report.target}"
@@ -118,8 +118,7 @@ def _bytes(telling: Telling) -> tuple[int, int]:
 
 def _facts(telling: Telling) -> Iterable[tuple[str, str]]:
     report = telling.report
-    if telling.story is not None:
-        yield "operators before", f"{len(telling.story.before.operators):,}"
+    yield "operators before", f"{report.operators:,}"
     yield "kernel calls", f"{report.kernel_calls:,}"
     yield "different kernels", f"{len(report.kernels):,}"
     yield "library steps", f"{len(report.host):,}"

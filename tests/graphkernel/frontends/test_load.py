@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import graphkernel as gk
 from graphkernel import ops
-from graphkernel.errors import FrontendError, ParseError
+from graphkernel.errors import FrontendError, GraphKernelError, InputError, ParseError
 
 TABLE = np.arange(40, dtype=np.float32).reshape(10, 4)
 
@@ -92,3 +94,47 @@ def test_extents_that_cannot_be_fixed_are_named(dims: Any, message: str, tmp_pat
     (tmp_path / "net.gk").write_text(SYMBOLIC)
     with pytest.raises(FrontendError, match=message):
         gk.load(tmp_path / "net.gk", dims=dims)
+
+
+@pytest.mark.parametrize("take", [gk.load, gk.load_compiled], ids=["load", "load_compiled"])
+@pytest.mark.parametrize("given", [3, None, GRAPH])
+def test_what_is_no_path_is_an_error_of_ours(take: Any, given: Any) -> None:
+    with pytest.raises(
+        GraphKernelError, match=rf"{take.__name__} takes the path of a file, got {type(given).__name__}; give"
+    ):
+        take(given)
+
+
+def test_a_model_in_memory_is_told_how_to_become_a_file() -> None:
+    with pytest.raises(FrontendError, match=r"got ModelProto; onnx\.save"):
+        gk.load(onnx.ModelProto())  # pyright: ignore[reportArgumentType]
+
+
+def test_paths_may_be_bytes(tmp_path: Path) -> None:
+    gk.save(GRAPH, tmp_path / "net.gk")
+    assert gk.load(bytes(tmp_path / "net.gk")) == GRAPH  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(("shapes", "told"), [
+    ([(3, 5), (3, 5)], "input x is f32[8, seq], got shape (3, 5) with batch = 8"),
+    ([(8, 5), (8, 6)], "input z is f32[8, seq], got shape (8, 6) with seq = 5"),
+    ([(8, 5), (7, 6)], "input z is f32[8, seq], got shape (7, 6) with batch = 8, seq = 5"),
+])  # fmt: skip
+@pytest.mark.parametrize("suffix", ["onnx", "gk", "gkx"])
+def test_wrong_extents_are_told_by_the_names_that_dims_gave(
+    shapes: list[tuple[int, int]], told: str, suffix: str, tmp_path: Path
+) -> None:
+    graph = gk.trace(lambda x, z: ops.add(x, z), gk.spec(("batch", "seq")), gk.spec(("batch", "seq")))
+    gk.save(graph, file := tmp_path / ("net.gk" if suffix == "gk" else "net.onnx"))
+    executable = gk.compile(gk.load(file, dims={"batch": 8}))
+    if suffix == "gkx":
+        executable.save(tmp_path / "net.gkx")
+        executable = gk.load_compiled(tmp_path / "net.gkx")
+    with pytest.raises(InputError, match=re.escape(told) + "$"):
+        executable(*(np.ones(shape, np.float32) for shape in shapes))
+
+
+def test_numbers_in_place_of_extents_are_in_the_text() -> None:
+    graph = gk.parse("graph net(x: f32[8, N]) where batch = max(8, 8) {\n  y: f32[8, N] = Exp(x)\n  return y\n}\n")
+    assert gk.parse(str(graph)) == graph
+    assert [str(entry) for entry in graph.derived] == ["batch = max(8, 8)"]

@@ -22,7 +22,7 @@ EXPLANATION = gk.explain(gk.trace(net, gk.spec((3, 4)), gk.spec((4, 4))))
 
 def test_summary_counts() -> None:
     first, *rest = EXPLANATION.summary.splitlines()
-    assert first == "net: 4 operators became 2 kernels of 3 and 1 other"
+    assert first == "net: 4 operators became 2 kernels and 1 other"
     assert rest
     assert all(any(code in line for code in REASONS) for line in rest)
 

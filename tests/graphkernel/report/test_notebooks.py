@@ -21,7 +21,7 @@ def long(x: Any) -> Any:
 @pytest.mark.parametrize(("value", "shown"), [
     (GRAPH, "<pre>graph net(x: f32[N, 4]) {\n  t0: f32[N, 4] = Mul(x, 2.0)"),
     (gk.trace(long, gk.spec(4)), "long: 100 operators\ninputs\n  x: f32[4]\noutputs\n  &lt;b&gt;: f32[4]"),
-    (gk.explain(GRAPH), "<p>net: 2 operators became 1 kernel of 2 and 0 others</p>"),
+    (gk.explain(GRAPH), "<p>net: 2 operators became 1 kernel and 0 others</p>"),
     (gk.compile(GRAPH), "<h4>kernels</h4>"),
 ])  # fmt: skip
 def test_a_value_shows_itself(value: Any, shown: str) -> None:

@@ -86,7 +86,7 @@ def report(name: str) -> Report:
     """A report in which everything is called so."""
     kernel = KernelEntry(name, (name,), (name,), (name,), (name,), 1, 1, 1.0)
     host, left = HostEntry(name, name, (name,)), Fallback(name, name, name, name, name)
-    return Report(name, name, 2, name, (kernel,), (host,), (left,), 1.0, 1.0)
+    return Report(name, name, 2, name, (kernel,), (host,), (left,), 1.0, 1.0, 1)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -41,7 +41,7 @@ def test_kernels_symbols_and_aliases():
     [
         ({"x": np.ones((2, 3))}, "input x is float32, got an array of float64"),
         ({"x": np.ones(3, np.float32)}, r"input x is f32\[N, M\], got an array of shape \(3,\)"),
-        ({"w": np.ones(4, np.float32)}, r"got shape \(4,\) with M = 3, N = 2"),
+        ({"w": np.ones(4, np.float32)}, r"got shape \(4,\) with M = 3$"),
         ({"flat": np.ones(5, np.float32)}, r"f32\[M\*N\], got shape \(5,\)"),
         ({"w": None}, "no array is given for input w"),
         ({"wx": np.ones(1)}, "no input 'wx'"),
