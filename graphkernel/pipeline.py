@@ -67,6 +67,7 @@ from graphkernel.passes.rows_behind_sums import rows_behind_sums
 from graphkernel.passes.shape.few_segments import few_segments
 from graphkernel.passes.shape.kernel_packet import kernel_packet
 from graphkernel.passes.shape.own_gathers import own_gathers
+from graphkernel.passes.shape.own_pads import own_pads
 from graphkernel.passes.shape.shape_ops_splitter import shape_ops_splitter
 from graphkernel.passes.shape.shrink_only_shape_needed import shrink_only_shape_needed
 from graphkernel.passes.simplify import arithmetic_simplify
@@ -132,6 +133,8 @@ PIPELINE = (
          why="operators are basic, and regions of images are looked for next"),
     Step(padded_windows, "cluster", 37, level=2, when=on("cpu"),
          why="lines are images, whose convolutions pad them themselves"),
+    Step(own_pads, "cluster", 41, level=2, when=on("cpu"),
+         why="convolutions have taken what they pad themselves, and regions of images are looked for next"),
     Step(to_nhwc_format, "cluster", 28, level=2, when=on("cpu"),
          why="what is constant is folded, and what is a product with channels last is one from here on"),
     Step(patch_products, "cluster", 27, level=2, when=on("cpu"),

@@ -30,8 +30,8 @@ _CPU: Levels = (_names("LogicalNot Mod Select Less LessEqual"), _names("ReduceMa
 _CPU_OURS: Levels = (
     _names(
         "ACos Acosh Asin Asinh Assign Atan Atan2 Atanh BroadcastTo Ceil Concat Cos Cosh Div Erf Erfc Expm1 Floor FloorDiv "
-        "FloorMod Greater GreaterEqual IsFinite IsInf IsNan Log1p LogicalAnd LogicalOr NotEqual Sign Sin Sinh Split Square "
-        "StridedSlice Tan TensorMove Trunc"
+        "FloorMod Greater GreaterEqual IsFinite IsInf IsNan Log1p LogicalAnd LogicalOr NotEqual PadAkg Sign Sin Sinh Split "
+        "Square StridedSlice Tan TensorMove Trunc"
     ),
     _names("Argmax Argmin CumSum OneHot ReduceAll ReduceAny ReduceMin ReduceProd UnsortedSegmentSum"),
     frozenset(),

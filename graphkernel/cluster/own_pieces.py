@@ -1,4 +1,4 @@
-"""Which pieces, cut or joined, stay with the convolutions beside them in a CPU's network, and which gathers are kernels there.
+"""Which pieces, cut, joined or padded, stay with the convolutions beside them on a CPU, and which gathers are kernels there.
 
 A library runs convolutions and poolings with what lies between them. A kernel of ours for a Concat or a slice there would cut
 its work in two: its operands and its result go from one part of the library's to the next.
@@ -17,10 +17,11 @@ from kernelgen.tensor.graph import Graph, Node
 from kernelgen.tensor.operator import Kind
 from kernelgen.tensor.operators.indexing import GATHER
 from kernelgen.tensor.operators.nn import AVG_POOL, CONV2D, MAX_POOL
+from kernelgen.tensor.operators.padding import PAD_AKG
 from kernelgen.tensor.operators.pieces import CONCAT, SPLIT, STRIDED_SLICE
 from kernelgen.tensor.operators.shape import TRANSPOSE
 
-PIECES = frozenset({CONCAT, SPLIT, STRIDED_SLICE})
+PIECES = frozenset({CONCAT, PAD_AKG, SPLIT, STRIDED_SLICE})
 MOVES = PIECES | {TRANSPOSE}
 WINDOWS = frozenset({CONV2D, MAX_POOL, AVG_POOL})
 WINDOWS_OF_ONNX = frozenset({
@@ -35,7 +36,12 @@ def pieces_beside_windows(graph: Graph) -> frozenset[Node]:
         return frozenset()
     behind = _reached(order, lambda node: [value.node for value in node.args if not value.is_known])
     before = _reached(reversed(order), lambda node: graph.users[node])
-    return frozenset(node for node in behind | before if node.op in PIECES)
+    return frozenset(node for node in behind | before if is_piece(node))
+
+
+def is_piece(node: Node) -> bool:
+    """Whether it cuts, joins or pads, and no pass has made a kernel of its own of it."""
+    return node.op in PIECES and not is_own(node)
 
 
 def _reached(order: Iterable[Node], neighbours: Callable[[Node], Sequence[Node]]) -> set[Node]:

@@ -27,7 +27,19 @@ SQUEEZE_AS_RESHAPE = _as_reshape(SQUEEZE)
 FLATTEN_AS_RESHAPE = _as_reshape(FLATTEN)
 
 
-@expander(TILE, wide=False)
+def _repeated(x: Tensor, *, attrs: Attrs) -> Tensor:
+    """The same, and of other axes reshape(broadcast_to(x with an axis of repetitions before each))"""
+    multiples = attrs.dims("multiples")
+    shape = (1,) * (len(multiples) - x.ndim) + x.shape
+    if all(1 in pair for pair in zip(shape, multiples, strict=True)):
+        return ops.broadcast_to(x, tuple(map(product, zip(shape, multiples, strict=True))))
+    apart = [part for dim in shape for part in (1, dim)]
+    repeated = [part for pair in zip(multiples, shape, strict=True) for part in pair]
+    whole = ops.broadcast_to(ops.reshape(x, apart), repeated)
+    return ops.reshape(whole, tuple(map(product, zip(shape, multiples, strict=True))))
+
+
+@expander(TILE, wide=False, special={"cpu": _repeated})
 def tile(x: Tensor, *, attrs: Attrs) -> Expansion:
     """broadcast_to(x), where only axes of extent 1 are repeated"""
     multiples = attrs.dims("multiples")

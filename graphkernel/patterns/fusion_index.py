@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from graphkernel.cluster.area import Area, Direction, Link, fusion
-from graphkernel.cluster.own_pieces import PIECES
+from graphkernel.cluster.own_pieces import PIECES, is_piece
 from graphkernel.cluster.split_models import Limits
 from kernelgen.tensor.graph import Node, Value
 from kernelgen.tensor.operator import Kind, Operator
@@ -44,7 +44,7 @@ def strided_slice(area: Area, limits: Limits) -> Iterable[Area]:
 @fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=PIECES)
 def pieces(area: Area, limits: Limits) -> Iterable[Area]:
     """Pointwise neighbours of pieces that are cut and joined, and their pieces: those that only they need, and users."""
-    if not _opaque_only(area, PIECES):
+    if not _pieces_only(area):
         return ()
     producers = [link.area for link in area.inputs if link.area.has_one_user and _moves_or_maps(link.area, limits)]
     users = [link.area for link in area.users if link.is_injective and _moves_or_maps(link.area, limits)]
@@ -52,7 +52,12 @@ def pieces(area: Area, limits: Limits) -> Iterable[Area]:
 
 
 def _moves_or_maps(area: Area, limits: Limits) -> bool:
-    return area.size <= limits.transpose_fuse_depth and (area.kind <= Kind.BROADCAST or _opaque_only(area, PIECES))
+    return area.size <= limits.transpose_fuse_depth and (area.kind <= Kind.BROADCAST or _pieces_only(area))
+
+
+def _pieces_only(area: Area) -> bool:
+    """True when all that is opaque in the area, and something is, are pieces."""
+    return area.kind is Kind.OPAQUE and bool(area.opaque) and all(map(is_piece, area.opaque))
 
 
 @fusion(Direction.FORWARD, kinds=(Kind.OPAQUE,), ops=(ONE_HOT,))

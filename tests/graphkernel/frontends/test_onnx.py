@@ -254,8 +254,9 @@ ON_INTEGERS = {f"com.microsoft::QLinear{name}" for name in (
 CACHED = {"com.microsoft::GroupQueryAttention"}
 """Tested beside onnxruntime: tests/graphkernel/frontends/test_onnx_group_query.py."""
 
-ELSEWHERE = {"Einsum", "GatherND", "Resize"}
-"""Tested beside numpy and onnxruntime: test_onnx_einsum.py, test_onnx_positions.py, ../passes/test_resized_rows.py."""
+ELSEWHERE = {"Einsum", "GatherND", "GridSample", "Resize"}
+"""Tested beside numpy and onnxruntime: test_onnx_einsum.py, test_onnx_positions.py, test_onnx_grid_sample.py,
+../passes/test_resized_rows.py."""
 
 
 def test_every_rule_is_tested() -> None:

@@ -1,7 +1,8 @@
 """One rule per ONNX operator: how it is said in our operators.
 
 Reading order: ``base`` (what a rule is and what it is given), ``arithmetic``, ``logic``, ``positions``, ``shape``,
-``reduction``, ``normalization``, ``activation``, ``losses``, ``linear`` (products, convolution, pooling),
+``grid_sample``, ``reduction``, ``normalization``, ``activation``, ``losses``,
+``linear`` (products, convolution, pooling),
 ``volumes`` (convolution along three axes), ``einsum`` (sums over named axes), ``quantized`` (products of integers),
 ``attention``, ``group_query``
 and ``joined`` (what onnxruntime's optimizer of transformers writes), ``random`` (drawn numbers),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from graphkernel import ops
+from graphkernel.errors import TypeRuleError
 from graphkernel.frontends.onnx.rules.base import Declined, OnnxCall, Operand, Results, onnx_op, shape_of
 from graphkernel.ops.library.places import PLACES, is_provable
 from graphkernel.ops.tensor.apply import apply
@@ -64,6 +65,23 @@ def cut_by_places(call: OnnxCall, cuts: Sequence[tuple[Dim, int, Dim]]) -> Resul
         if (begin, step, extent) != (0, 1, shape_of(x)[axis]):
             x = ops.gather(x, from_position(call, positions(call, extent), begin, step), axis=axis)
     return x
+
+
+def run_of(call: OnnxCall, x: Operand, axis: int, first: Dim, step: int, count: int) -> Operand:
+    """The elements of ``x`` of a ``call`` along an ``axis`` at ``first``, ``first + step``, ...: ``count`` of them, not 0.
+
+    Where only a call's extents tell whether they are there, places are looked at late.
+    """
+    have = shape_of(x)
+    begin: list[Dim] = [0] * len(have)
+    end, strides = list(have), [1] * len(have)
+    begin[axis], end[axis], strides[axis] = first, first + (step * count or 1), step or 1
+    try:
+        found = ops.strided_slice(x, begin, end, strides)
+    except TypeRuleError:
+        places = from_position(call, np.arange(count if step else 1), first, step or 1)
+        found = ops.gather(x, places, axis=axis)
+    return found if step else ops.broadcast_to(found, (*have[:axis], count, *have[axis + 1 :]))
 
 
 @onnx_op(CUM_SUM.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -12,13 +13,14 @@ from graphkernel.frontends.onnx.rules.base import (
     Declined,
     OnHost,
     OnnxCall,
+    Operand,
     Results,
     onnx_op,
     shape_of,
     sliced_range,
     static,
 )
-from graphkernel.frontends.onnx.rules.positions import cut_by_places
+from graphkernel.frontends.onnx.rules.positions import cut_by_places, run_of
 from graphkernel.frontends.onnx.types.derived_extents import DependsOnDataError, DerivedExtents
 from kernelgen.tensor.operators.shape import TRANSPOSE
 from kernelgen.tensor.operators.type_rules import broadcast_shapes
@@ -221,17 +223,60 @@ def _extent(derive: DerivedExtents, begin: Dim, end: Dim, step: int) -> Dim:
     return derive.greatest(derive.ceil_div(room, abs(step)), 0)
 
 
+Run = tuple[Dim, int]
+"""Where a run of elements begins along an axis, and how far the next one is."""
+
+RUNS: Mapping[str, Callable[[int, Dim], tuple[Run, Run]]] = {
+    "reflect": lambda before, last: ((before, -1), (last - 1, -1)),
+    "edge": lambda before, last: ((0, 0), (last, 0)),
+    "wrap": lambda before, last: ((last + 1 - before, 1), (0, 1)),
+}
+"""The runs of so many elements ``before`` an axis and of those behind its ``last`` one, by the mode, which Pad joins to it:
+
+    reflect    x[p], ..., x[1]   beside   x[0], ..., x[n - 1]   beside   x[n - 2], ..., x[n - 1 - q]
+    edge       x[0], ..., x[0]   beside   x[0], ..., x[n - 1]   beside   x[n - 1], ..., x[n - 1]
+    wrap       x[n - p], ..., x[n - 1]   beside   ...   beside   x[0], ..., x[q - 1]
+"""
+
+
 @onnx_op("Pad")
 def pad(call: OnnxCall) -> Results:
-    """With a constant, as an attribute before opset 11."""
+    """By known amounts, of which those below 0 cut first; these and a constant are attributes before opset 11."""
+    x = call.operands[0]
     amounts = call.attribute("pads") if call.opset < 11 else call.ints(1)
-    if amounts is None or call.attribute("mode", "constant") != "constant" or call.has(3) or min(amounts) < 0:
-        return Declined("only known, non-negative amounts and a constant are padded")
+    axes = call.ints(3) if call.has(3) else tuple(range(len(shape_of(x))))
+    if amounts is None or axes is None:
+        return Declined("the amounts are computed at run time")
+    ends = [(0, 0)] * len(shape_of(x))
+    for axis, before, after in zip(axes, amounts[: len(axes)], amounts[len(axes) :], strict=True):
+        ends[axis] = before, after
+    if min(amounts, default=0) < 0:
+        begin = [max(-before, 0) for before, _ in ends]
+        end = [extent - max(-after, 0) for extent, (_, after) in zip(shape_of(x), ends, strict=True)]
+        x = ops.strided_slice(x, begin, end, [1] * len(ends))
+        ends = [(max(before, 0), max(after, 0)) for before, after in ends]
+    mode = call.attribute("mode", "constant")
+    return _filled(call, x, ends) if mode == "constant" else _continued(call, x, ends, mode)
+
+
+def _filled(call: OnnxCall, x: Operand, ends: Sequence[tuple[int, int]]) -> Results:
     value = call.array(2) if call.has(2) else np.asarray(call.attribute("value", 0.0))
     if value is None:
         return Declined("the padding value is computed at run time")
-    rank = len(shape_of(call.operands[0]))
-    return ops.pad(call.operands[0], tuple(zip(amounts[:rank], amounts[rank:], strict=True)), value=value.item())
+    return ops.pad(x, tuple(ends), value=value.item())
+
+
+def _continued(call: OnnxCall, x: Operand, ends: Sequence[tuple[int, int]], mode: str) -> Results:
+    for axis, counts in enumerate(ends):
+        extent = shape_of(x)[axis]
+        reach = 0 if mode == "edge" else max(counts) + (mode == "reflect")
+        if any(counts) and isinstance(extent, int) and extent < max(reach, 1):
+            return Declined(f"{max(counts)} elements around {extent} are more than there are")
+        runs = zip(RUNS[mode](counts[0], extent - 1), counts, strict=True)
+        around = [[run_of(call, x, axis, *run, count)] if count else [] for run, count in runs]
+        if any(around):
+            x = ops.concat([*around[0], x, *around[1]], axis=axis)
+    return x
 
 
 PLACED_BY_SCALE = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
