@@ -51,6 +51,7 @@ REASONS: Mapping[str, str] = {
     "own-product": "the product is a kernel of ours",
     "not-own-product": "a library computes the product faster than a kernel would",
     "behind-product": "what a product sums up is divided once it is summed up",
+    "total-inverted": "one division for a row, and products for its elements",
     "by-tiles": "the convolution is computed by products of small tiles, which are fewer multiplications",
     "own-convolution": "the region of images has channels last, and its convolutions are kernels",
     "not-own-convolution": "a library computes the region of images faster than kernels would",

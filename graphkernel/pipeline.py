@@ -56,6 +56,7 @@ from graphkernel.passes.precision.decrease_compute_precision import decrease_com
 from graphkernel.passes.precision.decrease_transfer_precision import decrease_transfer_precision
 from graphkernel.passes.precision.integer_convolutions import integer_convolutions
 from graphkernel.passes.precision.integer_products import integer_products
+from graphkernel.passes.precision.inverse_totals import inverse_totals
 from graphkernel.passes.precision.quantized_between import quantized_between
 from graphkernel.passes.precision.quantized_images import quantized_images
 from graphkernel.passes.precision.quotients_behind_products import quotients_behind_products
@@ -158,6 +159,8 @@ PIPELINE = (
          why="2.3 gives products their bias"),
     Step(convert_bfloat16, "highlevelopt1", 4, level=1, when=dvm, why="the vector unit has no bfloat16 arithmetic"),
     Step(raise_reduction_precision, "highlevelopt1", 5, level=2, why="sums of many 16-bit numbers lose what they add"),
+    Step(inverse_totals, "highlevelopt1", 21, level=2, when=on("cpu"),
+         why="simplification would write the product as a quotient again"),
     Step(graph_kernel_cse, "highlevelopt1", 6, level=2, why="expansion and simplification make equal sub-expressions"),
     Step(transform_op_optimizer, "highlevelopt1", 7, level=2,
          why="transpositions that meet cancel before the clusters are cut around them"),

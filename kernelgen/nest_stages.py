@@ -184,7 +184,11 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
         hoist, "what does not change in a loop is computed before it", needs=(SCALARS_BOUND,), gives=(BINDINGS_HOISTED,)
     ),
     Stage(keep_rows, "values that loops over one row share are bindings that move no further"),
-    Stage(prefetch, "loops are as they stay, and each turn may ask for its share of what comes next"),
+    Stage(
+        prefetch,
+        "loops are as they stay, and each turn may ask for its share of what comes next",
+        sizes=lambda plan: plan.cpu.ahead,
+    ),
     Stage(prefetch_factors, "the same for factors of products that come in tiles"),
     Stage(prefetch_rows, "the same for loops of tiles, of which some read arguments and others compute"),
     Stage(prefetch_transposed, "the same for tiles that are transposed"),

@@ -79,6 +79,7 @@ class CpuPlan:
     panel: int = 192 * 1024  # bytes of the columns of a product that lie together while all rows pass
     partials: Partials = USUAL_PARTIALS
     threads: int = 1  # to which rows of a product are dealt where there are enough
+    ahead: int = 1024  # bytes of a stream of words that are asked for before they are read
 
     def __post_init__(self) -> None:
         _check_sizes(self)

@@ -126,8 +126,8 @@ def _fraction(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def gate_of_gelu(x: Tensor) -> Tensor:
-    """2 * sqrt(2 / pi) * (x + 0.044715 * x^3): 0.5 * (1 + tanh(u)) is sigmoid(2 u)"""
-    return 2.0 * GELU_SCALE * (x + GELU_CUBIC * x * x * x)
+    """x * 2 * sqrt(2 / pi) * (1 + 0.044715 * x^2): 0.5 * (1 + tanh(u)) is sigmoid(2 u)"""
+    return x * (2.0 * GELU_SCALE + 2.0 * GELU_SCALE * GELU_CUBIC * (x * x))
 
 
 def clipped(x: Tensor, low: float, high: float) -> Tensor:

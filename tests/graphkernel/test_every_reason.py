@@ -35,6 +35,7 @@ CASES = {
         "x: f32[4]", 'y: i64[1] = Onnx(x, attributes="[]", domain="", op_type="Shape", opset=20, present=(1,), '
         'result_types=("i64[1]",))', ""
     ),
+    "total-inverted": ("x: f32[4, 8]", "y: f32[4, 8] = Softmax(x, axis=(-1,))", ""),
     "fused-single": ("x: f32[4]", "y: f32[4] = Exp(x)", ""),
     "not-fused-unlisted": ("x: f32[4, 4]", "y: i32[4] = Argmax(x, axis=1, output_type=\"int32\")", "--target=gpu"),
     "not-fused-disabled": ("x: f32[4]", "y: f32[4] = Exp(x)", "--disable_cluster_ops=Exp"),

@@ -2,5 +2,6 @@
 
 Reading order: cast_matmul_fusion, decrease_transfer_precision, raise_reduction_precision, recast, convert_bfloat16,
 decrease_compute_precision, reorder_ops, quantization, quantized_between, integer_products, byte_convolutions,
-quantized_images, integer_convolutions, quotients_behind_products.
+quantized_images, integer_convolutions, softmax_of_rows,
+quotients_behind_products, inverse_totals.
 """

@@ -6,8 +6,8 @@ Before and after::
     y = (e / l) @ v                                 ==>    y = (e @ v) / l                y: f32[6, 1500, 64]
 
 A division takes as long as many multiplications, and a row has fewer results than weights. Each term of the sum is rounded
-once less and the sum once more, so that the bound of the error is no greater. The greatest ``e`` of a row is 1 and ``l`` is
-between 1 and the row's length: nothing vanishes, and only values overflow that reach the greatest number when they are
+once less and the sum once more, so that the bound of the error is no greater. As ``l`` is
+between 1 and the row's length nothing vanishes, and only values overflow that reach the greatest number when they are
 multiplied by that length. Where all scores of a row are masked all of it is NaN; exporters put zeros there, which stay, since
 ``e`` is NaN wherever ``l`` is. Weights that somebody else reads stay as they are.
 Source: Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018).
@@ -22,12 +22,10 @@ from graphkernel.cluster.attention import attention_products
 from graphkernel.cluster.fuse_nodes import with_unique_labels
 from graphkernel.ops import Tensor
 from graphkernel.passes.base import Context, graph_pass
+from graphkernel.passes.precision.softmax_of_rows import is_softmax_of_rows
 from kernelgen.tensor.graph import Builder, Graph, Node, Value, keep
-from kernelgen.tensor.operator import Operator
-from kernelgen.tensor.operators.elemwise import EXP, IS_NAN, REAL_DIV, SUB
-from kernelgen.tensor.operators.reduce import REDUCE_MAX, REDUCE_SUM
+from kernelgen.tensor.operators.elemwise import IS_NAN
 from kernelgen.tensor.operators.select import SELECT
-from kernelgen.tensor.operators.type_rules import axes_of
 
 
 class _Weights(NamedTuple):
@@ -72,24 +70,7 @@ def _weights(given: Value) -> _Weights | None:
         is_guard = condition.op is IS_NAN and condition.node.args[0] == quotient and instead.type.size == 1
         found = _weights(quotient) if is_guard else None
         return None if found is None or found.instead is not None else found._replace(instead=instead)
-    if given.op is not REAL_DIV:
-        return None
-    powers, total = given.node.args
-    is_softmax = powers.op is EXP and _reduces(total, REDUCE_SUM, powers) and _is_shifted(powers.node.args[0])
-    return _Weights(powers, total) if is_softmax else None
-
-
-def _is_shifted(scores: Value) -> bool:
-    """Whether the greatest of each row is subtracted."""
-    return scores.op is SUB and _reduces(scores.node.args[1], REDUCE_MAX, scores.node.args[0])
-
-
-def _reduces(value: Value, op: Operator, of: Value) -> bool:
-    """Whether a value is one number for each row of another one."""
-    if value.op is not op or value.node.args[0] != of or value.type.shape != (*of.type.shape[:-1], 1):
-        return False
-    rank = of.type.rank
-    return axes_of(value.node.attrs.ints("axis", ()), rank) == (rank - 1,)
+    return _Weights(*given.node.args) if is_softmax_of_rows(given) else None
 
 
 def _divided(product: Node, weights: _Weights, values: Value) -> Value:

@@ -7,9 +7,9 @@
 Loops over a row that was read find it in a cache, so that memory stands still; then the next row is waited for while nothing
 is computed. Each of these loops asks for one argument that a loop before it was the first to read. More than one would keep all
 the lines waiting that a core can wait for, among them those that its loads need: such arguments are left to what a processor
-asks for on its own. The second cache takes what comes, since the first one is full of this row. It is asked for a page behind
-the same place of the next row: a short row alone is computed in less time than memory takes. Asking changes nothing but time,
-also past the end of an array.
+asks for on its own. The second cache takes what comes where the first one is full of this row; short rows go to the first
+one. It is asked for a page behind the same place of the next row: a short row alone is computed in less time than memory takes.
+Asking changes nothing but time, also past the end of an array.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kernelgen.nest.walk import loads_of, statements, without_body
 from kernelgen.transforms.cpu.jam_stencils import polynomial
 from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, OVER_ROWS, flat_place, large_arguments, with_hints
 
-LEVEL = 2
-"""The cache in which a later row is to be."""
+SHORT_BYTES = 2048
+"""Of a row that the first cache holds beside what is made of it and the rows behind it."""
 
 
 def prefetch_later_rows(nest: n.Nest) -> n.Nest:
@@ -64,11 +64,17 @@ def _hints(rows: n.For, loops: Mapping[int, n.For], arguments: frozenset[str]) -
             free = next((other for other in loops if other > at and other not in hints), None)
             if free is not None and step and row not in seen and ix.lies_along(load, loop.var):
                 seen.add(row)
-                hints[free] = _later(load, step * rows.step)
+                hints[free] = _later(load, step * rows.step, _level(load, loop))
     return hints
 
 
-def _later(load: n.Load, step: int) -> n.Prefetch:
+def _level(load: n.Load, row: n.For) -> int:
+    """The cache in which a later row is to be."""
+    length = ix.subtract(row.upper, row.lower)
+    return 1 if isinstance(length, n.Num) and length.value * load.buffer.dtype.itemsize <= SHORT_BYTES else 2
+
+
+def _later(load: n.Load, step: int, level: int) -> n.Prefetch:
     """The hint a page behind what is loaded in the next row, where rows are ``step`` elements apart."""
     ahead = step + AHEAD_BYTES // load.buffer.dtype.itemsize
-    return n.Prefetch(load.buffer, ix.add(flat_place(load), n.Num(ahead)), LEVEL)
+    return n.Prefetch(load.buffer, ix.add(flat_place(load), n.Num(ahead)), level)

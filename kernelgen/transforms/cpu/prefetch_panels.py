@@ -28,9 +28,6 @@ AHEAD_BYTES = 8192
 """Of all streams together that are asked for ahead of their reads. Measured on Zen 4, of eight streams: 1024 or 2048 of each
 are alike, 512 is slower."""
 
-WORD_AHEAD_BYTES = 1024
-"""The same of one stream of words of bytes. Measured on Zen 4: 512 and 1024 are alike, from 4096 on a fifth slower."""
-
 CACHE = 2
 """The cache that what is asked for is to be in."""
 
@@ -41,27 +38,33 @@ FIRST_TURNS = 2
 """So many turns ask for all of the next panel where their number is not known; later ones ask for the same lines."""
 
 
-def prefetch(nest: n.Nest) -> n.Nest:
-    """The nest with such hints in the innermost loops of sums."""
+def prefetch(nest: n.Nest, words_ahead: int) -> n.Nest:
+    """The nest with such hints in the innermost loops of sums; of one stream of words of bytes ``words_ahead`` bytes ahead."""
     if nest.preparation is None:
         return nest
     names = frozenset(b.name for b in nest.preparation.buffers if b.space is n.Space.OUTPUT)
-    return replace(nest, body=_block(nest.body, (), names))
+    return replace(nest, body=_Asking(names, words_ahead).block(nest.body, ()))
 
 
-def _block(block: n.Block, around: tuple[n.For, ...], names: frozenset[str]) -> n.Block:
-    return n.Block(tuple(_statement(part, around, names) for part in block.statements))
+@dataclass(frozen=True)
+class _Asking:
+    """For panels in buffers of these ``names``."""
 
+    names: frozenset[str]
+    words_ahead: int
 
-def _statement(part: n.Statement, around: tuple[n.For, ...], names: frozenset[str]) -> n.Statement:
-    if not isinstance(part, n.For) or part.kind is n.LoopKind.INTERLEAVE:  # which holds no hints
-        return part
-    vector = vector_loop_of(part.body, before=(n.Let, n.Accumulate))  # sums of what its columns share
-    panel = None if vector is None else _panel_of(vector, (*around, part), names)
-    if panel is None:
-        return replace(part, body=_block(part.body, (*around, part), names))
-    hints = tuple(n.Prefetch(panel.buffer, place, CACHE) for place in panel.places())
-    return replace(part, body=n.Block((*hints, *part.body.statements)))
+    def block(self, block: n.Block, around: tuple[n.For, ...]) -> n.Block:
+        return n.Block(tuple(self.statement(part, around) for part in block.statements))
+
+    def statement(self, part: n.Statement, around: tuple[n.For, ...]) -> n.Statement:
+        if not isinstance(part, n.For) or part.kind is n.LoopKind.INTERLEAVE:  # which holds no hints
+            return part
+        vector = vector_loop_of(part.body, before=(n.Let, n.Accumulate))  # sums of what its columns share
+        panel = None if vector is None else _panel_of(vector, (*around, part), self.names)
+        if panel is None:
+            return replace(part, body=self.block(part.body, (*around, part)))
+        hints = tuple(n.Prefetch(panel.buffer, place, CACHE) for place in panel.places(self.words_ahead))
+        return replace(part, body=n.Block((*hints, *part.body.statements)))
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,12 @@ class _Panel:
     rows: tuple[n.For, ...]
     sums: tuple[n.For, ...]
 
-    def places(self) -> list[n.Index]:
+    def places(self, words_ahead: int) -> list[n.Index]:
         """The elements that one turn asks for, counted from the array's first."""
         lanes, line = self._extent(-1), CPU.line_bytes // self.buffer.dtype.itemsize
         turns = self._turns()
         if turns < FEW_TURNS:
-            room = WORD_AHEAD_BYTES if self.buffer.dtype == INT32 else AHEAD_BYTES
+            room = words_ahead if self.buffer.dtype == INT32 else AHEAD_BYTES
             ahead = room // (len(self.streams) * CPU.line_bytes) * line
             heres = [self._flat((*stream, *self.index[self.first : -1], n.Num(0))) for stream in self.streams]
             lines = range(ahead, ahead + lanes * self.sums[-1].step, line)

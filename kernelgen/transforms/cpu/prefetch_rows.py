@@ -7,8 +7,9 @@
 Loops over tiles read memory in some of their loops and compute in others. A processor follows rows no further than a page, so
 that each page of a row begins with lines that nobody asked for: each turn asks for the line of its element a page further on.
 Asking changes nothing but time, also past the end of an array. Where all loops of a tile read arguments, or there is one
-loop, memory is busy throughout and nothing is asked, unless rows come from arrays and go to arrays that no cache holds: stores
-wait for memory too, and what is asked for comes meanwhile, where rows lie behind one another.
+loop, memory is busy throughout and nothing is asked, unless rows come from arrays that no cache holds, lie behind one another
+and either go to such arrays, since stores wait for memory too, or are computed for about as long as memory takes: what a
+processor asks for on its own comes in time to be loaded, not to be computed meanwhile.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from math import prod
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.walk import EditLoop, loads_of, map_loops, statements
+from kernelgen.nest.cost import arithmetic_cost
+from kernelgen.nest.walk import EditLoop, loads_of, map_loops, statements, vector_loop_of
 from kernelgen.transforms.cpu.jam_stencils import polynomial
 
 AHEAD_BYTES = 4096
 """A page."""
+
+LONG_NANOSECONDS = 0.5
+"""Of :func:`arithmetic_cost` for an element: an exponential function, or ten sums. Memory takes as long for what is read."""
 
 LARGE_BYTES = 1 << 23
 """Of an array that the second cache holds no part of for long."""
@@ -47,7 +52,7 @@ def prefetch_rows(nest: n.Nest) -> n.Nest:
     """The nest with such hints in the vector loops of tiles, and in those between large arrays."""
     arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT)
     tiles = with_hints(nest, OF_THREADS, lambda part, _: _tiles(part, arguments))
-    return with_hints(tiles, IN_TURN, lambda part, _: _between_large(part, arguments))
+    return with_hints(tiles, OVER_ROWS, lambda part, _: _alone(part, arguments))
 
 
 def _tiles(part: n.For, arguments: frozenset[str]) -> n.For:
@@ -58,23 +63,31 @@ def _tiles(part: n.For, arguments: frozenset[str]) -> n.For:
     return replace(part, body=n.Block(hinted)) if 0 < same < len(loops) else part
 
 
-def _between_large(part: n.For, arguments: frozenset[str]) -> n.For:
-    """A loop over rows with hints for its large arguments, where it stores to a large array and asks for nothing yet."""
-    vector = _vector_of(part)
-    if vector is None:
+def _alone(part: n.For, arguments: frozenset[str]) -> n.For:
+    """A loop over rows with hints for its large arguments, where its only loop stores to a large array or computes for long,
+    and asks for nothing yet.
+    """
+    vector = vector_loop_of(part.body, (n.Let, n.Alloc, n.Store))
+    if vector is None or any(isinstance(each, n.Prefetch) for each in vector.body.statements):
         return part
-    found = list(statements(part))
+    found = list(statements(vector.body))
     stores = any(isinstance(each, n.Store) and is_large(each.buffer) for each in found)
-    if not stores or any(isinstance(each, n.Prefetch) for each in found):
+    if not stores and not _computes(vector):
         return part
     loads = (load for each in found for load in loads_of(each) if is_large(load.buffer))
     large = {load.buffer for load in loads if _follow(load, part.var, vector)}
     return _asking(part, vector, arguments & {buffer.name for buffer in large})
 
 
+def _computes(vector: n.For) -> bool:
+    """Whether the processor computes for about as long as memory takes, so that both are to be busy at once."""
+    values = (each.value for each in statements(vector.body) if isinstance(each, n.Let | n.Store | n.Accumulate))
+    return sum(map(arithmetic_cost, values)) >= LONG_NANOSECONDS
+
+
 def _follow(load: n.Load, row: str, vector: n.For) -> bool:
     """Whether a row begins less than a page behind the end of the one before: what lies a page further on is soon read."""
-    step, length = ix.stride(flat_place(load), row), ix.subtract(vector.upper, vector.lower)
+    step, length = _step(load, row, vector), ix.subtract(vector.upper, vector.lower)
     known = length.value if isinstance(length, n.Num) else 0
     return step is not None and (abs(step) - known) * load.buffer.dtype.itemsize < AHEAD_BYTES
 
@@ -109,11 +122,11 @@ def _rows(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
 
 
 def _asking(rows: n.For, vector: n.For, arguments: frozenset[str]) -> n.For:
-    if only_sums(vector):
+    if only_sums(vector) and not _computes(vector):
         return rows
     hints = tuple(_hints(vector, rows.var, arguments))
     asking = replace(vector, body=n.Block((*hints, *vector.body.statements)))
-    return replace(rows, body=n.Block((asking,))) if hints else rows
+    return replace(rows, body=n.Block((*rows.body.statements[:-1], asking))) if hints else rows
 
 
 def _hints(vector: n.For, row: str, arguments: frozenset[str]) -> list[n.Prefetch]:
@@ -121,13 +134,18 @@ def _hints(vector: n.For, row: str, arguments: frozenset[str]) -> list[n.Prefetc
     found: dict[tuple[str, tuple[n.Index, ...]], n.Prefetch] = {}
     for load in (load for part in statements(vector.body) for load in loads_of(part)):
         place = flat_place(load)
-        moves = ix.stride(place, vector.var) == 1 and ix.stride(place, row)
+        moves = ix.stride(place, vector.var) == 1 and _step(load, row, vector)
         if load.buffer.name in arguments and moves:
             ahead = ix.add(place, n.Num(AHEAD_BYTES // load.buffer.dtype.itemsize))
             found.setdefault(
                 (load.buffer.name, tuple(map(polynomial, load.index[:-1]))), n.Prefetch(load.buffer, ahead, 1)
             )
     return list(found.values())
+
+
+def _step(load: n.Load, row: str, vector: n.For) -> int | None:
+    """By how many elements the first one that a row's loop loads moves from row to row; None where that is no constant."""
+    return ix.stride(ix.substitute(flat_place(load), {vector.var: vector.lower}), row)
 
 
 def flat_place(load: n.Load) -> n.Index:

@@ -14,7 +14,7 @@ from kernelgen.stages import lower
 from kernelgen.targets.cpu.emit import emit_for
 from kernelgen.targets.cpu.loops.block_sizes import sizes_for
 from kernelgen.targets.cpu.runtime.llvm import machine_text
-from kernelgen.targets.cpu.text.host import Host
+from kernelgen.targets.cpu.text.host import LEVELS, Host
 from kernelgen.tensor.dims import sym
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
 from tests.support.hosts import HOSTS, entry_on, needs_avx2, run_on
@@ -132,6 +132,16 @@ def test_blocks_of_products_fill_the_registers_and_no_more(name: str, kind: str,
     ]
     assert products
     assert not any("%rsp" in loop or "%rbp" in loop for loop in products)
+
+
+@pytest.mark.parametrize(
+    ("more", "ahead"),
+    [(("avx512vbmi2",), 4096), (("avx512vbmi2", "sse4a"), 1024), ((), 1024)],
+    ids=["Intel", "AMD", "level 4"],
+)
+def test_words_are_asked_for_farther_ahead_where_that_was_measured(more: tuple[str, ...], ahead: int) -> None:
+    level = LEVELS["x86-64-v4"]
+    assert sizes_for(Host("any", level.features | set(more))).ahead == ahead
 
 
 def test_products_of_sizes_nobody_knows(host: Host) -> None:

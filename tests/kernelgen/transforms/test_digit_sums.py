@@ -9,7 +9,9 @@ import pytest
 from hosts import HOSTS, needs_avx2, run_on
 from operator_kernels import Given, one
 
-from kernelgen.nest.nodes import Accumulate, Literal, Nest, Space
+from kernelgen.nest import index as ix
+from kernelgen.nest.extents import extent
+from kernelgen.nest.nodes import Accumulate, Literal, Nest, Prefetch, Space
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import calls_of, statements
 from kernelgen.nest_stages import NEST_STAGES, run_checked
@@ -246,3 +248,15 @@ def test_processors_without_the_instruction_keep_floats() -> None:
     nest = Sizes().nest()
     assert digit_sums(nest, False) is nest
     assert not sizes_for(LACKING).unit.adds_bytes
+
+
+@pytest.mark.parametrize("ahead", [1024, 4096])
+def test_words_are_asked_for_as_far_ahead_as_the_plan_says(ahead: int) -> None:
+    """Counted from the word that the first turn reads: the four lines of 64 columns."""
+    nest, plan = Sizes(bits=8, columns=64).nest(), Plan(CpuPlan(unit=VectorUnit(adds_bytes=True), ahead=ahead))
+    for stage in NEST_STAGES:
+        nest = run_checked(stage, nest, plan)
+    hints = [part for part in statements(nest.body) if isinstance(part, Prefetch)]
+    variables = frozenset[str]().union(*(ix.variables(hint.place) for hint in hints))
+    places = [extent(hint.place, dict.fromkeys(variables, 0)) for hint in hints]
+    assert [4 * place for place in places] == [ahead + 64 * line for line in range(4)]

@@ -178,7 +178,7 @@ def hints_of(rows: Dim, step: int = 1) -> tuple[Prefetch, ...]:
     terms = For("k", Num(0), Num(TERMS), block(columns), step=step)
     loops = For("c", Num(0), Num(2), block(For("r", Num(0), ix.from_dim(rows), block(terms))))
     before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
-    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before))
+    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before), 1024)
     return tuple(part for part in statements(found.body) if isinstance(part, Prefetch))
 
 
@@ -195,7 +195,7 @@ def test_groups_of_terms_are_asked_for_as_a_stream(step: int) -> None:
     terms = For("g", Num(0), Num(5), block(For("k", Num(0), Num(8), block(columns), step=step)))
     loops = For("c", Num(0), Num(2), block(terms))
     before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
-    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before))
+    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before), 1024)
     hints = [part for part in statements(found.body) if isinstance(part, Prefetch)]
     places = product(range(2), range(5), range(0, 8, step))
     asked = [extent(hint.place, {"c": c, "g": g, "k": k}) // LINE for c, g, k in places for hint in hints]
@@ -221,7 +221,7 @@ def test_loops_over_rows_of_images_share_the_next_panel_of_windows(blocks: tuple
     around = For("h", Num(0), Num(rows), block(For("r", Num(0), Num(7 * width), block(terms), step=7)))
     before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
     loops = For("c", Num(0), Num(2), block(around))
-    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before))
+    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before), 1024)
     hints = [part for part in statements(found.body) if isinstance(part, Prefetch)]
     places = product(range(rows), range(0, 7 * width, 7), range(5), range(8))
     asked = {
@@ -237,7 +237,7 @@ def test_the_last_panel_of_a_product_is_followed_by_the_first_of_the_next_produc
     rows = For("r", Num(0), Num(49), block(For("k", Num(0), Num(TERMS), block(columns))), step=7)
     before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
     loops = For("b", Num(0), Num(3), block(For("c", Num(0), Num(2), block(rows))))
-    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before))
+    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before), 1024)
     hints = [part for part in statements(found.body) if isinstance(part, Prefetch)]
     places = list(product(range(0, 49, 7), range(TERMS)))
     asked = {extent(hint.place, {"b": 1, "c": panel, "r": r, "k": k}) // LINE for r, k in places for hint in hints}

@@ -25,7 +25,7 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
 from kernelgen.tensor.dtypes import FLOAT32
-from kernelgen.transforms.cpu.prefetch_later_rows import LEVEL, prefetch_later_rows
+from kernelgen.transforms.cpu.prefetch_later_rows import SHORT_BYTES, prefetch_later_rows
 from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, LARGE_BYTES
 
 COLUMNS = 768
@@ -94,9 +94,19 @@ def test_a_page_behind_the_same_place_of_the_next_row_is_asked_for(step: int) ->
     (hint,) = (part for part in statements(made.body) if isinstance(part, Prefetch))
     place = ix.substitute(hint.place, {"i": Num(3), "j": Num(5)})
     assert place == Num((3 + step) * COLUMNS + 5 + AHEAD_BYTES // 4)
-    assert hint.level == LEVEL == 2
+    assert hint.level == 2
     *_, last = (part for part in statements(made.body) if isinstance(part, For))
     assert last.body.statements[0] is hint
+
+
+@pytest.mark.parametrize(("columns", "level"), [(SHORT_BYTES // 4, 1), (SHORT_BYTES // 4 + 1, 2)])
+def test_the_first_cache_takes_short_rows(columns: int, level: int) -> None:
+    x, y = buffer("x", ROWS * 2, columns), output("y", ROWS * 2, columns)
+    adding = loop(J, columns, Accumulate(TOTAL, (I,), "add", Load(x, (I, J))))
+    storing = loop(J, columns, Store(y, (I, J), Load(x, (I, J))))
+    over = replace(loop(I, ROWS, adding, storing), kind=LoopKind.PARALLEL)
+    made = prefetch_later_rows(Nest("rows", (), (x, TOTAL, y), block(over)))
+    assert [part.level for part in statements(made.body) if isinstance(part, Prefetch)] == [level]
 
 
 SMALL = buffer("x", 8, COLUMNS)

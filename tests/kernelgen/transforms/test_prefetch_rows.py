@@ -59,6 +59,35 @@ def test_rows_between_large_arrays_are_asked_for_though_there_is_one_loop(rows: 
     assert {hint.buffer.name for hint in found} == arguments
 
 
+@pytest.mark.parametrize(
+    ("function", "rows", "arguments"), [("Tanh", 1 << 14, {"x"}), ("Tanh", 64, set()), ("Neg", 1 << 14, {"x"})]
+)
+def test_rows_of_threads_are_asked_for_too(function: str, rows: int, arguments: set[str]) -> None:
+    """Of 128 elements: 8 MB and 32 KB. Results are stored, as many as are read."""
+    writer, x = Writer(), tensor("x", rows, 128)
+    found = asked(writer.desc("mapped", (x,), writer.op(function, x, shape=(rows, 128))))
+    assert {hint.buffer.name for hint in found} == arguments
+
+
+@pytest.mark.parametrize(("functions", "arguments"), [(("Exp", "Log1p"), {"x"}), (("Neg",), set())])
+def test_what_is_computed_before_it_is_added_up_is_asked_for(functions: tuple[str, ...], arguments: set[str]) -> None:
+    """Next to nothing is stored: sums of plain numbers keep memory busy, those of logarithms do not."""
+    writer, x = Writer(), tensor("x", 1 << 21)
+    value = x
+    for function in functions:
+        value = writer.op(function, value, shape=x.shape)
+    found = asked(writer.desc("summed", (x,), writer.op("ReduceSum", value, shape=(1,), axis=(0,), keep_dims=True)))
+    assert {hint.buffer.name for hint in found} == arguments
+
+
+def test_rows_that_all_turns_read_again_are_not_asked_for() -> None:
+    writer, x, w = Writer(), tensor("x", 1 << 14, 128), tensor("w", 128)
+    total = writer.op("Add", x, w, shape=x.shape)
+    assert {
+        hint.buffer.name for hint in asked(writer.desc("moved", (x, w), writer.op("Tanh", total, shape=x.shape)))
+    } == {"x"}
+
+
 def test_asking_changes_no_result() -> None:
     desc = stencils(3)
     x = np.random.default_rng(0).standard_normal((60, COLUMNS)).astype(np.float32)

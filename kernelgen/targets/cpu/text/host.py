@@ -63,6 +63,12 @@ class Host:
         """True when registers of 16 rows of 64 bytes are, whose products one instruction adds up in 16 x 16 int32."""
         return self.vector_bytes == 64 and {"amx-tile", "amx-int8"} <= self.features
 
+    @property
+    def follows_far(self) -> bool:
+        """True for Intel's processors of wide vectors, which read words faster that were asked for a page ahead. AMD's have
+        ``sse4a``."""
+        return self.vector_bytes == 64 and "sse4a" not in self.features
+
     def adds_pairs(self, lanes: int) -> bool:
         """True when products of pairs of int16 are added up in each of so many int32 in one instruction."""
         needs = {4: "sse2", 8: "avx2", 16: "avx512bw"}
