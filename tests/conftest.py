@@ -10,6 +10,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from kernelgen import kept_kernels
+from kernelgen.made_elsewhere import ElsewhereKernel, Order
 from tests.support.browser import CHROMIUM
 from tests.support.checked_plans import checked_plans as checked_plans
 from tests.support.golden import GoldenFile
@@ -36,6 +38,19 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         os.environ[CACHE_VARIABLE] = folder = tempfile.mkdtemp(prefix="graphkernel-tests-")
         config.add_cleanup(lambda: _remove(Path(folder)))
+
+
+@pytest.fixture(autouse=True)
+def made_by_this_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that all tests share is asked for no kernel as it was kept: a test may have changed what makes kernels. Those
+    of kept kernels have folders of their own.
+    """
+    shared = os.environ[CACHE_VARIABLE]
+
+    def recalled(order: Order) -> ElsewhereKernel | None:
+        return None if os.environ.get(CACHE_VARIABLE) == shared else kept_kernels.recalled(order)
+
+    monkeypatch.setattr("graphkernel.building.recalled", recalled)
 
 
 def pytest_report_header() -> list[str]:

@@ -158,9 +158,9 @@ def _assign(writer: Writer, node: Node, x: tuple[str, ...], result: str) -> obje
 WRITERS: Mapping[Operator, Write] = {
     RESHAPE: _reshape, EXPAND_DIMS: _reshape, SQUEEZE: _reshape, FLATTEN: _reshape, TRANSPOSE: _transpose,
     CONCAT: _concat, BROADCAST_TO: _broadcast_to, STRIDED_SLICE: _strided_slice, SPLIT: _split, PAD: _pad,
-    CAST: _of_type,
+    PAD_AKG: _pad, CAST: _of_type,
 }  # fmt: skip
 WHOLE_MODELS_ONLY: Mapping[Operator, Write] = {
-    SLICE: _slice, UNPAD_AKG: _unpad, PAD_AKG: _pad, TILE: _tile, FILL_V2: _fill,
+    SLICE: _slice, UNPAD_AKG: _unpad, TILE: _tile, FILL_V2: _fill,
     CONSTANT_OF_SHAPE: _constant_of_shape, EXTENT: _extent, ASSIGN: _assign,
 }  # fmt: skip

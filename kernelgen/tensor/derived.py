@@ -42,7 +42,7 @@ and which it does not leave at the front.
 
 
 class Derived(NamedTuple):
-    """``name = function(first, second)``."""
+    """``name = function(first, second)``, or ``name = number``, which is the greater one of it and itself."""
 
     name: str
     function: str
@@ -50,10 +50,12 @@ class Derived(NamedTuple):
     second: Dim
 
     def __str__(self) -> str:
+        if isinstance(self.first, int) and self == Derived.given(self.name, self.first):
+            return f"{self.name} = {self.first}"
         return f"{self.name} = {self.function}({self.first}, {self.second})"
 
     @staticmethod
-    def given(name: str, extent: int) -> Derived:
+    def given(name: str, extent: Dim) -> Derived:
         """``name = extent``."""
         return Derived(name, "max", extent, extent)
 

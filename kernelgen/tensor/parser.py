@@ -100,15 +100,19 @@ class _Block:
         while True:
             name = self._name()
             self.scanner.expect("=")
-            function = self.scanner.here
-            if self._name() not in FUNCTIONS:
-                function.fail(f"expected one of {', '.join(FUNCTIONS)}, found {function}")
-            self.scanner.expect("(")
-            first, second = self._dim(), self.scanner.expect(",") and self._dim()
-            self.scanner.expect(")")
-            yield Derived(name, function.text, first, second)
+            is_given = self.scanner.here.kind is Kind.NUMBER
+            yield Derived.given(name, self._dim()) if is_given else self._following(name)
             if not self.scanner.skip(","):
                 return
+
+    def _following(self, name: str) -> Derived:
+        function = self.scanner.here
+        if self._name() not in FUNCTIONS:
+            function.fail(f"expected one of {', '.join(FUNCTIONS)}, found {function}")
+        self.scanner.expect("(")
+        first, second = self._dim(), self.scanner.expect(",") and self._dim()
+        self.scanner.expect(")")
+        return Derived(name, function.text, first, second)
 
     def _dim(self) -> Dim:
         start = self.scanner.here

@@ -57,6 +57,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "AvgPool": (lambda x: ops.avg_pool(x, 3, 2, 1, count_include_pad=True), (IMAGE,)),
     "BiasAdd": (lambda x, s: ops.bias_add(x, s), (IMAGE, SCALE)),
     "Pad": (lambda x: ops.apply(OPS["Pad"], x, paddings=(1, 0, 2, 3), value=0.5), (X,)),
+    "PadAkg": (lambda x: ops.apply(OPS["PadAkg"], x, head=(1, 0), tail=(0, 2), pad_val=0.5), (X,)),
     "LeakyReLU": (lambda x: ops.leaky_relu(x, 0.2), (X,)),
     "Gelu": (lambda x: ops.gelu(x), (X,)),
     "Select": (lambda x, y: ops.select(ops.less(x, 1.0), x, y), (X, X + 1)),

@@ -10,7 +10,8 @@ import pytest
 import graphkernel as gk
 from graphkernel.errors import InputError, ParseError, VerifyError
 from graphkernel.frontends.fixed_extents import with_extents
-from kernelgen.tensor.dims import divide_exactly, parse_dim
+from kernelgen.tensor.derived import Derived
+from kernelgen.tensor.dims import divide_exactly, parse_dim, sym
 from kernelgen.tensor.verify import verify
 
 HEAD = """graph head(x: f32[N]) where m = min(8, N), b = broadcast(m, 1), z = max(0, N - 8), r = floor_div(z, b - 3) {
@@ -82,3 +83,12 @@ def test_extents_divide_where_the_quotient_is_a_polynomial(dividend: str, diviso
     assert divide_exactly(parse_dim(dividend), parse_dim(divisor)) == (
         None if quotient is None else parse_dim(quotient)
     )
+
+
+@pytest.mark.parametrize(("entry", "text"), [
+    (Derived.given("batch", 8), "batch = 8"),
+    (Derived("u0", "max", sym("N"), sym("N")), "u0 = max(N, N)"),
+    (Derived("u0", "min", 8, 8), "u0 = min(8, 8)"),
+])  # fmt: skip
+def test_text_has_numbers_as_they_were_given(entry: Derived, text: str) -> None:
+    assert str(entry) == text

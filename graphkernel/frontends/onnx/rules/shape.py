@@ -263,7 +263,7 @@ def _filled(call: OnnxCall, x: Operand, ends: Sequence[tuple[int, int]]) -> Resu
     value = call.array(2) if call.has(2) else np.asarray(call.attribute("value", 0.0))
     if value is None:
         return Declined("the padding value is computed at run time")
-    return ops.pad(x, tuple(ends), value=value.item())
+    return ops.pad(x, tuple(ends), value=value.item()) if any(map(any, ends)) else x
 
 
 def _continued(call: OnnxCall, x: Operand, ends: Sequence[tuple[int, int]], mode: str) -> Results:
