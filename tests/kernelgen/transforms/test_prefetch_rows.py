@@ -69,7 +69,7 @@ def test_rows_of_threads_are_asked_for_too(function: str, rows: int, arguments: 
     assert {hint.buffer.name for hint in found} == arguments
 
 
-@pytest.mark.parametrize(("functions", "arguments"), [(("Exp", "Log1p"), {"x"}), (("Neg",), set())])
+@pytest.mark.parametrize(("functions", "arguments"), [(("Exp", "Log1p"), {"x"}), (("Exp",), {"x"}), (("Neg",), set())])
 def test_what_is_computed_before_it_is_added_up_is_asked_for(functions: tuple[str, ...], arguments: set[str]) -> None:
     """Next to nothing is stored: sums of plain numbers keep memory busy, those of logarithms do not."""
     writer, x = Writer(), tensor("x", 1 << 21)
