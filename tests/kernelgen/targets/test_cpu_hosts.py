@@ -52,6 +52,13 @@ def test_math(host: Host, name: str) -> None:
     np.testing.assert_allclose(y, exact, rtol=1e-6)
 
 
+def test_softplus_below_zero(host: Host) -> None:
+    x = floats(45) * np.float32(30)
+    y = np.zeros_like(x)
+    run_on(host, map_nest(lambda a: call("log1p", call("exp", call("neg", call("abs", a)))), 45, FLOAT32), x, y)
+    np.testing.assert_allclose(y, np.log1p(np.exp(-np.abs(x.astype(np.float64)))), rtol=4e-7)
+
+
 @pytest.mark.parametrize("type_", [FLOAT16, BFLOAT16, dtype("int8"), BOOL], ids=str)
 def test_narrow_types_have_exact_tails(host: Host, type_: DType) -> None:
     x, y = (floats(2, 45) * 3).astype(type_.numpy)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from kernelgen.nest.nodes import Literal
+from kernelgen.nest.nodes import Expr, Literal
 from kernelgen.tensor.dtypes import FLOAT32
 from tests.support.nests import call, run_map
 
@@ -81,6 +81,31 @@ def test_short_arrays_get_the_same_bits(size: int) -> None:
     x = np.linspace(-3, 3, 40, dtype=np.float32)
     whole = run_map(lambda a: call("tanh", call("exp", a)), x)
     np.testing.assert_array_equal(run_map(lambda a: call("tanh", call("exp", a)), x[:size].copy()), whole[:size])
+
+
+def _power_below_one(a: Expr) -> Expr:
+    return call("exp", call("neg", call("abs", a)))
+
+
+def test_exp_and_log1p_of_what_is_known_to_be_within_bounds() -> None:
+    x = np.concatenate([spread(-104, 104), EXTREMES])
+    with np.errstate(all="ignore"):
+        power = np.exp(-np.abs(x.astype(np.float64)))
+    assert ulps(run_map(_power_below_one, x), power) <= 1.2
+    assert ulps(run_map(lambda a: call("log1p", _power_below_one(a)), x), np.log1p(power)) <= 2.0
+
+
+def test_only_what_is_known_to_be_within_bounds_is_taken_so() -> None:
+    x = spread(-80, 80)
+    wide = x.astype(np.float64)
+    for name, inner, reference in (
+        ("log1p", lambda a: call("exp", call("abs", a)), np.log1p(np.exp(np.abs(wide)))),
+        ("log1p", lambda a: call("exp", call("neg", a)), np.log1p(np.exp(-wide))),
+        ("log1p", lambda a: call("abs", a), np.log1p(np.abs(wide))),
+        ("exp", lambda a: call("abs", call("neg", a)), np.exp(np.abs(wide))),
+    ):
+        got = run_map(lambda a, name=name, inner=inner: call(name, inner(a)), x)
+        assert ulps(got, reference) <= 3.0
 
 
 def test_pow_is_nearly_exact() -> None:

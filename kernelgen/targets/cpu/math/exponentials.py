@@ -9,6 +9,7 @@ from kernelgen.targets.cpu.math.polynomials import (
     LN2_LOW,
     LOG2_E,
     ROUNDER,
+    at_least,
     clamped,
     polynomial,
     scaled,
@@ -17,15 +18,28 @@ from kernelgen.targets.cpu.math.polynomials import (
 from kernelgen.targets.cpu.math.register_tables import on_whole_registers, serve
 from kernelgen.targets.cpu.text.values import Value
 
+LEAST, MOST = -105.0, 90.0
+"""Beyond, ``e**x`` is 0 and infinity in float."""
+
 
 def exp(x: Value) -> Value:
     """``e**x`` by a table, or by one polynomial."""
+    return _bounded_exp(clamped(x, LEAST, MOST))
+
+
+def exp_of_at_most_zero(x: Value) -> Value:
+    """``e**x`` of numbers that are not above 0, which need no bound there."""
+    return _bounded_exp(at_least(x, LEAST))
+
+
+def _bounded_exp(x: Value) -> Value:
     return on_whole_registers(tabulated.exp, x) if serve(x) else _halved_exp(x, 0)
 
 
 def _halved_exp(x: Value, halvings: int) -> Value:
-    """``e**x / 2**halvings``: e^r of the remainder r of x by ln 2, times 2^n in two steps so that neither overflows early."""
-    x = clamped(x, -105.0, 90.0)
+    """``e**x / 2**halvings`` of bounded x: e^r of its remainder r by ln 2, times 2^n in two steps so that neither overflows
+    early.
+    """
     shifted, r = _reduced(x)
     small = _exp_of_remainder(r)
     if scales_in_one_step(x):
@@ -88,14 +102,14 @@ def sinh(x: Value) -> Value:
     magnitude = x.intrinsic("fabs")
     square = x * x
     near = (x * square).fma(polynomial(square, coefficients.SINH), x)
-    half = _halved_exp(magnitude, 1)
+    half = _halved_exp(clamped(magnitude, LEAST, MOST), 1)
     far = (half - x.like(0.25) / half).intrinsic("copysign", x)
     return magnitude.compare("olt", 1.0).select(near, far)
 
 
 def cosh(x: Value) -> Value:
     """From half of ``e^|x|``, which is finite wherever cosh is."""
-    half = _halved_exp(x.intrinsic("fabs"), 1)
+    half = _halved_exp(clamped(x.intrinsic("fabs"), LEAST, MOST), 1)
     return half + x.like(0.25) / half
 
 

@@ -44,6 +44,11 @@ def log1p(x: Value) -> Value:
     return x.compare("oeq", 0.0).select(x, is_plain.select(result, log(u)))
 
 
+def log1p_up_to_one(x: Value) -> Value:
+    """``x + x^2 P(x)`` for x from 0 to 1: no exponent has to be taken apart."""
+    return (x * x).fma(polynomial(x, coefficients.LOG1P_UP_TO_ONE), x)
+
+
 def power(x: Value, y: Value) -> Value:
     """``2^(y log2 abs(x))`` in double, so that one rounding is left; then signs and special cases of C's pow.
 

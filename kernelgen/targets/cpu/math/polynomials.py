@@ -23,7 +23,11 @@ def polynomial(x: Value, terms: Sequence[float]) -> Value:
 
 def clamped(x: Value, low: float, high: float) -> Value:
     """``x`` within the bounds ``low`` and ``high``; NaN stays NaN."""
-    x = x.compare("ogt", high).select(x.like(high), x)
+    return at_least(x.compare("ogt", high).select(x.like(high), x), low)
+
+
+def at_least(x: Value, low: float) -> Value:
+    """``x`` where it is not below ``low``; NaN stays NaN."""
     return x.compare("olt", low).select(x.like(low), x)
 
 

@@ -18,8 +18,7 @@ NEAR_ONE, NAN_BELOW_ZERO = 0b0011, 0b1000
 
 
 def exp(x: Value) -> Value:
-    """``e**x = 2^n 2^(k/16) e^r`` with ``x = (n + k/16) ln 2 + r``, abs(r) <= ln(2)/32."""
-    x = clamped(x, -105.0, 90.0)
+    """``e**x = 2^n 2^(k/16) e^r`` with ``x = (n + k/16) ln 2 + r``, abs(r) <= ln(2)/32; x from -105 to 90."""
     shifted = x.fma(LOG2_E, SIXTEENTHS_ROUNDER)
     n = shifted - SIXTEENTHS_ROUNDER
     r = n.fma(-LN2_LOW, n.fma(-LN2_HIGH, x))

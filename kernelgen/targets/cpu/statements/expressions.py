@@ -6,7 +6,7 @@ from math import frexp
 
 from kernelgen.nest.nodes import Call, Expr, IndexValue, Literal, Load, Ref
 from kernelgen.targets.cpu.math import arithmetic, known_divisors, nibbles
-from kernelgen.targets.cpu.statements import access
+from kernelgen.targets.cpu.statements import access, known_bounds
 from kernelgen.targets.cpu.statements import bound_checks as borders
 from kernelgen.targets.cpu.text.casts import cast
 from kernelgen.targets.cpu.text.formats import register_kind, rounded
@@ -63,7 +63,10 @@ def _call(frame: Frame, call: Call) -> Value:
     if _is_contracted(call):
         left, right = operands
         return left.binary(_CONTRACTED[call.function], right)
-    result = arithmetic.emitter(call.function)(operand_dtype, *operands)
+    if (shorter := known_bounds.shorter(frame, call)) is not None:
+        result = shorter(*operands)
+    else:
+        result = arithmetic.emitter(call.function)(operand_dtype, *operands)
     if call.dtype == BOOL or call.function in _UNROUNDED:
         return result
     return rounded(result, call.dtype, frame.host)
