@@ -190,10 +190,10 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
         sizes=lambda plan: plan.cpu.ahead,
     ),
     Stage(prefetch_factors, "the same for factors of products that come in tiles"),
+    Stage(prefetch_summed_rows, "the same for rows that are added up several at once, which are as many streams"),
     Stage(prefetch_rows, "the same for loops of tiles, of which some read arguments and others compute"),
     Stage(prefetch_transposed, "the same for tiles that are transposed"),
     Stage(prefetch_later_rows, "the same for loops that compute what an earlier one has read"),
-    Stage(prefetch_summed_rows, "the same for rows that are added up several at once"),
 )
 ASCEND_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),

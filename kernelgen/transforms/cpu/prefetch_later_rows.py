@@ -21,7 +21,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, without_body
 from kernelgen.transforms.cpu.jam_stencils import polynomial
-from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, OVER_ROWS, flat_place, large_arguments, with_hints
+from kernelgen.transforms.cpu.prefetch_rows import OVER_ROWS, PAGE_BYTES, flat_place, large_arguments, with_hints
 
 SHORT_BYTES = 2048
 """Of a row that the first cache holds beside what is made of it and the rows behind it."""
@@ -76,5 +76,5 @@ def _level(load: n.Load, row: n.For) -> int:
 
 def _later(load: n.Load, step: int, level: int) -> n.Prefetch:
     """The hint a page behind what is loaded in the next row, where rows are ``step`` elements apart."""
-    ahead = step + AHEAD_BYTES // load.buffer.dtype.itemsize
+    ahead = step + PAGE_BYTES // load.buffer.dtype.itemsize
     return n.Prefetch(load.buffer, ix.add(flat_place(load), n.Num(ahead)), level)

@@ -26,7 +26,7 @@ from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
 from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.transforms.cpu.prefetch_later_rows import SHORT_BYTES, prefetch_later_rows
-from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, LARGE_BYTES
+from kernelgen.transforms.cpu.prefetch_rows import LARGE_BYTES, PAGE_BYTES
 
 COLUMNS = 768
 ROWS = LARGE_BYTES // (COLUMNS * 4) + 1
@@ -93,7 +93,7 @@ def test_a_page_behind_the_same_place_of_the_next_row_is_asked_for(step: int) ->
     made = prefetch_later_rows(rows(adds(X), stores(X), step=step))
     (hint,) = (part for part in statements(made.body) if isinstance(part, Prefetch))
     place = ix.substitute(hint.place, {"i": Num(3), "j": Num(5)})
-    assert place == Num((3 + step) * COLUMNS + 5 + AHEAD_BYTES // 4)
+    assert place == Num((3 + step) * COLUMNS + 5 + PAGE_BYTES // 4)
     assert hint.level == 2
     *_, last = (part for part in statements(made.body) if isinstance(part, For))
     assert last.body.statements[0] is hint

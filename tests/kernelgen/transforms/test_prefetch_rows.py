@@ -8,11 +8,12 @@ from kernel_examples import Writer, tensor
 
 import kernelgen
 from kernelgen.composite.description import KernelDesc, Tensor
-from kernelgen.nest.nodes import Prefetch
+from kernelgen.nest import index as ix
+from kernelgen.nest.nodes import Num, Prefetch
 from kernelgen.nest.walk import statements
 from kernelgen.plan import CpuPlan, Plan
 from kernelgen.stages import lower
-from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES
+from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, LEAST_BYTES
 
 SMALL = Plan(CpuPlan(tile_room=1))
 COLUMNS = 40
@@ -38,12 +39,13 @@ def asked(desc: KernelDesc) -> list[Prefetch]:
     return [part for part in statements(lower(desc, SMALL).nest.body) if isinstance(part, Prefetch)]
 
 
-def test_rows_of_arguments_are_asked_for_a_page_ahead() -> None:
-    """Each row that is read has a hint of its own, at its element a page further on."""
+def test_rows_of_arguments_are_asked_for_ahead() -> None:
+    """Each row that is read has a hint of its own, at its element a little further on."""
     found = asked(stencils(2))
     assert {hint.buffer.name for hint in found} == {"x"}
     assert found
-    assert all(f"+ {AHEAD_BYTES // 4}" in str(hint) or str(AHEAD_BYTES // 4) in str(hint.place) for hint in found)
+    ahead = LEAST_BYTES // 4  # there are two rows
+    assert all(f"+ {ahead}" in str(hint) or str(ahead) in str(hint.place) for hint in found)
     assert len({hint.place for hint in found}) == len(found)
 
 
@@ -69,15 +71,28 @@ def test_rows_of_threads_are_asked_for_too(function: str, rows: int, arguments: 
     assert {hint.buffer.name for hint in found} == arguments
 
 
-@pytest.mark.parametrize(("functions", "arguments"), [(("Exp", "Log1p"), {"x"}), (("Exp",), {"x"}), (("Neg",), set())])
-def test_what_is_computed_before_it_is_added_up_is_asked_for(functions: tuple[str, ...], arguments: set[str]) -> None:
-    """Next to nothing is stored: sums of plain numbers keep memory busy, those of logarithms do not."""
+@pytest.mark.parametrize("functions", [("Exp", "Log1p"), ("Neg",), ()])
+def test_what_is_added_up_is_asked_for(functions: tuple[str, ...]) -> None:
+    """Next to nothing is stored."""
     writer, x = Writer(), tensor("x", 1 << 21)
     value = x
     for function in functions:
         value = writer.op(function, value, shape=x.shape)
     found = asked(writer.desc("summed", (x,), writer.op("ReduceSum", value, shape=(1,), axis=(0,), keep_dims=True)))
-    assert {hint.buffer.name for hint in found} == arguments
+    assert {hint.buffer.name for hint in found} == {"x"}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_arguments_share_what_is_asked_for_ahead(count: int) -> None:
+    writer, shape = Writer(), (1 << 14, 128)
+    given = [tensor(f"x{k}", *shape) for k in range(count)]
+    total = writer.op("Tanh", given[0], shape=shape)
+    for each in given[1:]:
+        total = writer.op("Add", total, each, shape=shape)
+    found = asked(writer.desc("together", tuple(given), total))
+    assert {hint.buffer.name for hint in found} == {each.name for each in given}
+    first = {ix.substitute(hint.place, dict.fromkeys(ix.variables(hint.place), Num(0))) for hint in found}
+    assert first == {Num(max(LEAST_BYTES, AHEAD_BYTES // count) // 4)}
 
 
 def test_rows_that_all_turns_read_again_are_not_asked_for() -> None:
