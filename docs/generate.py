@@ -45,7 +45,9 @@ from kernelgen.tensor.graph import CONSTANT, FUSED, PARAMETER
 
 LEAVES = (PARAMETER, CONSTANT, FUSED)  # written by the builder, not by functions
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "cpu.json"
+KERNELS, ON_A_XEON = "cpu.json", "cpu_xeon.json"
+"""Runs of the same cases on two makers' processors."""
+AGAIN = "\n`python -m benchmarks cpu --json OUT` measures again.\n\n"
 FIGURES = re.compile(r"(<!-- figures: .*? -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
@@ -57,6 +59,7 @@ def main() -> None:
 
 def pages() -> Mapping[str, str]:
     """File name, from the root -> text."""
+    kernels, xeon = (json.loads((measured.RESULTS / name).read_text()) for name in (KERNELS, ON_A_XEON))
     return {
         "docs/flags.md": flags(),
         "docs/passes.md": passes(),
@@ -77,8 +80,8 @@ def pages() -> Mapping[str, str]:
         **warm_starts(),
         **training(),
         **stencils(),
-        "README.md": with_figures("README.md", in_short(json.loads(RESULTS.read_text())) + networks_in_short()),
-        "docs/figures.md": with_figures("docs/figures.md", figures(json.loads(RESULTS.read_text()))),
+        "README.md": with_figures("README.md", in_short(kernels) + on_a_xeon(xeon) + networks_in_short()),
+        "docs/figures.md": with_figures("docs/figures.md", figures(kernels) + figures(xeon) + AGAIN),
         "docs/architecture.md": with_figures("docs/architecture.md", rooms()),
         "docs/fuzzing.md": with_figures("docs/fuzzing.md", fuzzers()),
         "docs/processes.md": with_figures("docs/processes.md", memory(), faults()),
@@ -106,6 +109,16 @@ def in_short(record: Mapping[str, Any]) -> str:
     )
 
 
+def on_a_xeon(record: Mapping[str, Any]) -> str:
+    """The same cases there in a sentence."""
+    cases = record["cases"].values()
+    ratios, shares = ([case["times_of_ours"][who]["median"] for case in cases] for who in ("torch.compile", "limit"))
+    return (
+        f"The same kernels on a Xeon ({record['date']}): torch.compile takes {min(ratios):.2f} to {max(ratios):.2f} times as "
+        f"long; none is below {min(shares):.0%} of a copy's or a read's speed.\n"
+    )
+
+
 def figures(record: Mapping[str, Any]) -> str:
     """A benchmark run as a table: ours, torch.compile over ours, the machine's limit over ours, compile times."""
     machine, versions = record["machine"], record["machine"]["versions"]
@@ -129,7 +142,7 @@ def figures(record: Mapping[str, Any]) -> str:
         "The machine's speed is a copy (or a read) of as many bytes in the same rounds; a cold compile is the first call in a "
         "fresh process with empty caches."
     )
-    return f"\n{where}\n\n{table(head, rows)}\n\n`python -m benchmarks cpu --json OUT` measures again.\n\n"
+    return f"\n{where}\n\n{table(head, rows)}\n"
 
 
 def spread(times: Mapping[str, float]) -> str:

@@ -1,12 +1,12 @@
 """Asks for what a tile reads of an argument some lines before it is read.
 
     parallel for b:                              parallel for b:
-      for i: vector j: t[i, j] = f(x[i, j])  ->    for i: vector j: prefetch x[i, j + 512]; t[i, j] = f(x[i, j])
+      for i: vector j: t[i, j] = f(x[i, j])  ->    for i: vector j: prefetch x[i, j + 256]; t[i, j] = f(x[i, j])
       for i: vector j: y[i, j] = g(t[i, j])        for i: vector j: y[i, j] = g(t[i, j])
 
 Loops over tiles read memory in some of their loops and compute in others. A processor follows rows no further than a page, so
-that each page of a row begins with lines that nobody asked for: each turn asks for lines some way further on, as many of all
-arguments together as memory brings while one is waited for. Asking changes nothing but time, also past the end of an array.
+that each page of a row begins with lines that nobody asked for: each turn asks for lines some way further on, about as far as
+memory gets while one of them is waited for. Asking changes nothing but time, also past the end of an array.
 Where all loops of a tile read arguments memory is busy throughout and nothing is asked, nor where there is one loop, unless
 rows come from arrays that no cache holds and lie behind one another: on its own a processor keeps too few lines on their way.
 """
@@ -24,12 +24,9 @@ from kernelgen.transforms.cpu.jam_stencils import polynomial
 
 PAGE_BYTES = 4096
 
-AHEAD_BYTES = 2048
-"""Of all arguments together that are asked for ahead. One core of a Xeon that reads 17 GB/s, share of a copy's speed with 1024,
-2048 and 4096 of each: cross entropy, of two arguments, 97, 85 and 69 %, bias and GELU, of one, 90, 95 and 69."""
-
-LEAST_BYTES = 1024
-"""Of an argument."""
+AHEAD_BYTES = 1024
+"""Of each argument. One core of a Xeon that reads 17 GB/s, share of a copy's speed with 1024, 2048 and 4096: cross entropy 97, 85 and
+69 %, bias and GELU 90, 95 and 69, softmax 90, 81 and 73."""
 
 LONG_NANOSECONDS = 0.5
 """Of :func:`arithmetic_cost` for an element: an exponential function, or ten sums. Memory takes as long for what is read."""
@@ -135,18 +132,14 @@ def _asking(rows: n.For, vector: n.For, arguments: frozenset[str]) -> n.For:
 
 def _hints(vector: n.For, row: str, arguments: frozenset[str]) -> list[n.Prefetch]:
     """One for each row of an argument that is read along the loop."""
-    found: dict[tuple[str, tuple[n.Index, ...]], n.Load] = {}
+    found: dict[tuple[str, tuple[n.Index, ...]], n.Prefetch] = {}
     for load in (load for part in statements(vector.body) for load in loads_of(part)):
         moves = ix.stride(flat_place(load), vector.var) == 1 and _step(load, row, vector)
         if load.buffer.name in arguments and moves:
-            found.setdefault((load.buffer.name, tuple(map(polynomial, load.index[:-1]))), load)
-    ahead = max(LEAST_BYTES, AHEAD_BYTES // max(1, len(found)))
-    return [_ahead_of(load, ahead) for load in found.values()]
-
-
-def _ahead_of(load: n.Load, ahead: int) -> n.Prefetch:
-    """The hint for what lies so many bytes ``ahead`` of what is loaded."""
-    return n.Prefetch(load.buffer, ix.add(flat_place(load), n.Num(ahead // load.buffer.dtype.itemsize)), 1)
+            ahead = ix.add(flat_place(load), n.Num(AHEAD_BYTES // load.buffer.dtype.itemsize))
+            row_of = load.buffer.name, tuple(map(polynomial, load.index[:-1]))
+            found.setdefault(row_of, n.Prefetch(load.buffer, ahead, 1))
+    return list(found.values())
 
 
 def _step(load: n.Load, row: str, vector: n.For) -> int | None:

@@ -8,12 +8,11 @@ from kernel_examples import Writer, tensor
 
 import kernelgen
 from kernelgen.composite.description import KernelDesc, Tensor
-from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import Num, Prefetch
+from kernelgen.nest.nodes import Prefetch
 from kernelgen.nest.walk import statements
 from kernelgen.plan import CpuPlan, Plan
 from kernelgen.stages import lower
-from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES, LEAST_BYTES
+from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES
 
 SMALL = Plan(CpuPlan(tile_room=1))
 COLUMNS = 40
@@ -44,7 +43,7 @@ def test_rows_of_arguments_are_asked_for_ahead() -> None:
     found = asked(stencils(2))
     assert {hint.buffer.name for hint in found} == {"x"}
     assert found
-    ahead = LEAST_BYTES // 4  # there are two rows
+    ahead = AHEAD_BYTES // 4
     assert all(f"+ {ahead}" in str(hint) or str(ahead) in str(hint.place) for hint in found)
     assert len({hint.place for hint in found}) == len(found)
 
@@ -80,19 +79,6 @@ def test_what_is_added_up_is_asked_for(functions: tuple[str, ...]) -> None:
         value = writer.op(function, value, shape=x.shape)
     found = asked(writer.desc("summed", (x,), writer.op("ReduceSum", value, shape=(1,), axis=(0,), keep_dims=True)))
     assert {hint.buffer.name for hint in found} == {"x"}
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_arguments_share_what_is_asked_for_ahead(count: int) -> None:
-    writer, shape = Writer(), (1 << 14, 128)
-    given = [tensor(f"x{k}", *shape) for k in range(count)]
-    total = writer.op("Tanh", given[0], shape=shape)
-    for each in given[1:]:
-        total = writer.op("Add", total, each, shape=shape)
-    found = asked(writer.desc("together", tuple(given), total))
-    assert {hint.buffer.name for hint in found} == {each.name for each in given}
-    first = {ix.substitute(hint.place, dict.fromkeys(ix.variables(hint.place), Num(0))) for hint in found}
-    assert first == {Num(max(LEAST_BYTES, AHEAD_BYTES // count) // 4)}
 
 
 def test_rows_that_all_turns_read_again_are_not_asked_for() -> None:
