@@ -25,8 +25,8 @@ from kernelgen.transforms.cpu.jam_stencils import polynomial
 PAGE_BYTES = 4096
 
 AHEAD_BYTES = 1024
-"""Of each argument. One core of a Xeon that reads 17 GB/s, share of a copy's speed with 1024, 2048 and 4096: cross entropy 97, 85 and
-69 %, bias and GELU 90, 95 and 69, softmax 90, 81 and 73."""
+"""Of each argument. One core of a Xeon that reads 17 GB/s, share of a copy's speed with 1024, 2048 and 4096: cross entropy 97,
+85 and 69 %, bias and GELU 90, 95 and 69, softmax 90, 81 and 73."""
 
 LONG_NANOSECONDS = 0.5
 """Of :func:`arithmetic_cost` for an element: an exponential function, or ten sums. Memory takes as long for what is read."""
