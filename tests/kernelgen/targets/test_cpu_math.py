@@ -88,11 +88,17 @@ def _power_below_one(a: Expr) -> Expr:
 
 
 def test_exp_and_log1p_of_what_is_known_to_be_within_bounds() -> None:
-    x = np.concatenate([spread(-104, 104), EXTREMES])
+    x = np.concatenate([spread(-104, 104), spread(-3e38, 3e38), EXTREMES])
     with np.errstate(all="ignore"):
         power = np.exp(-np.abs(x.astype(np.float64)))
     assert ulps(run_map(_power_below_one, x), power) <= 1.2
     assert ulps(run_map(lambda a: call("log1p", _power_below_one(a)), x), np.log1p(power)) <= 2.0
+
+
+def test_doubles_within_bounds_keep_their_digits() -> None:
+    x = np.random.default_rng(0).uniform(-30, 30, 200)
+    exact = np.log1p(np.exp(-np.abs(x)))
+    np.testing.assert_allclose(run_map(lambda a: call("log1p", _power_below_one(a)), x), exact, rtol=4e-15)
 
 
 def test_only_what_is_known_to_be_within_bounds_is_taken_so() -> None:
