@@ -117,7 +117,9 @@ def _vector_of(part: n.Statement) -> n.For | None:
 
 
 def _rows(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
-    """A loop over rows with hints in its vector loop; the same object where that only sums, or reads no argument along rows."""
+    """A loop over rows with hints in its vector loop; the same object where that asks already, only sums, or
+    reads no argument along rows.
+    """
     vector = _vector_of(part)
     if not isinstance(part, n.For) or vector is None or _asks(vector) or (only_sums(vector) and not _computes(vector)):
         return part
@@ -134,9 +136,10 @@ def _hints(vector: n.For, row: str, arguments: frozenset[str]) -> list[n.Prefetc
     """One for each row of an argument that is read along the loop."""
     found: dict[tuple[str, tuple[n.Index, ...]], n.Prefetch] = {}
     for load in (load for part in statements(vector.body) for load in loads_of(part)):
-        moves = ix.stride(flat_place(load), vector.var) == 1 and _step(load, row, vector)
+        place = flat_place(load)
+        moves = ix.stride(place, vector.var) == 1 and _step(load, row, vector)
         if load.buffer.name in arguments and moves:
-            ahead = ix.add(flat_place(load), n.Num(AHEAD_BYTES // load.buffer.dtype.itemsize))
+            ahead = ix.add(place, n.Num(AHEAD_BYTES // load.buffer.dtype.itemsize))
             row_of = load.buffer.name, tuple(map(polynomial, load.index[:-1]))
             found.setdefault(row_of, n.Prefetch(load.buffer, ahead, 1))
     return list(found.values())

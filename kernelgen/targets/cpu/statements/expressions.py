@@ -93,8 +93,8 @@ def _is_contracted(call: Call) -> bool:
 
 def _rounded_quotient(frame: Frame, quotient: Expr) -> Value | None:
     """The integers nearest to a quotient by a literal, without a division; None for other values."""
-    call = frame.calls.get(quotient.name) if isinstance(quotient, Ref) else quotient
-    if not isinstance(call, Call) or call.function != "div" or call.dtype != FLOAT32:
+    call = frame.call_of(quotient)
+    if call is None or call.function != "div" or call.dtype != FLOAT32:
         return None
     x, divisor = call.args
     if not isinstance(divisor, Literal) or (call is not quotient and not isinstance(x, Ref)):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernelgen.nest.nodes import Call, Expr, Ref
+from kernelgen.nest.nodes import Call, Expr
 from kernelgen.targets.cpu.math import exponentials, logarithms
 from kernelgen.targets.cpu.text.formats import register_kind
 from kernelgen.targets.cpu.text.scope import Frame
@@ -37,5 +37,5 @@ def _is_up_to_one(frame: Frame, expr: Expr) -> bool:
 
 def _operand(frame: Frame, function: str, expr: Expr) -> Expr | None:
     """What the ``function`` was called with to compute ``expr``. NaN is within all bounds here."""
-    call = frame.calls.get(expr.name) if isinstance(expr, Ref) else expr
-    return call.args[0] if isinstance(call, Call) and call.function == function else None
+    call = frame.call_of(expr)
+    return call.args[0] if call is not None and call.function == function else None

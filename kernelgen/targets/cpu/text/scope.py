@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernelgen.nest.congruence import Monomial
-from kernelgen.nest.nodes import Buffer, Call, Expr, Index
+from kernelgen.nest.nodes import Buffer, Call, Expr, Index, Ref
 from kernelgen.targets.cpu.text.builder import Function
 from kernelgen.targets.cpu.text.host import Host
 from kernelgen.targets.cpu.text.values import Value
@@ -97,6 +97,11 @@ class Frame:
         """A frame in which a Let has been evaluated, whose value is that of ``expr``."""
         calls = {**self.calls, name: expr} if isinstance(expr, Call) else self.calls
         return replace(self, bindings={**self.bindings, name: value}, calls=calls)
+
+    def call_of(self, expr: Expr) -> Call | None:
+        """The function that ``expr`` is, or is bound to; None for others."""
+        call = self.calls.get(expr.name) if isinstance(expr, Ref) else expr
+        return call if isinstance(call, Call) else None
 
     def with_memory(self, memory: Memory) -> Frame:
         """A frame in which a buffer has its place."""
