@@ -95,7 +95,7 @@ class _Panel:
         each = -(-lanes // share)
         *outer, own = self.index[: self.first]
         start = self._flat((*outer, ix.add(own, n.Num(1)), *(n.Num(0) for _ in self.index[self.first :])))
-        begin = ix.multiply(self._number(turns), n.Num(self._terms() * lanes // turns))
+        begin = self._begin(self._terms() * lanes // turns, turns)
         term: n.Index = n.Num(0)
         for loop, extent in zip(self.sums, self.buffer.shape[self.first : -1], strict=True):
             term = ix.add(ix.multiply(term, ix.from_dim(extent)), ix.subtract(n.Var(loop.var), loop.lower))
@@ -121,14 +121,22 @@ class _Panel:
             for row, length in zip(self.rows, lengths, strict=True)
         ]
 
-    def _number(self, turns: int) -> n.Index:
-        """Which of the ``turns`` this one is; the last of them from there on where more may follow."""
+    def _begin(self, share: int, turns: int) -> n.Index:
+        """Where the ``share`` of this one of the ``turns`` begins: that of the last of them from there on where more may follow.
+
+        Row by row, so that it is a sum of products: blocks of 6 rows would be counted by a division in each term of the sums.
+        """
         known = self._known_turns()
+        if None in known:
+            (row,) = self.rows
+            passed = ix.minimum(ix.subtract(n.Var(row.var), row.lower), n.Num((turns - 1) * row.step))
+            return ix.multiply(passed, n.Num(share // row.step))
         total: n.Index = n.Num(0)
-        for row, count in zip(self.rows, known, strict=True):
-            here = ix.floor_divide(ix.subtract(n.Var(row.var), row.lower), n.Num(row.step))
-            total = ix.add(ix.multiply(total, n.Num(count or 1)), here)
-        return ix.minimum(total, n.Num(turns - 1)) if None in known else total
+        for row, count in zip(reversed(self.rows), reversed(known), strict=True):
+            passed = ix.subtract(n.Var(row.var), row.lower)
+            total = ix.add(ix.multiply(passed, n.Num(share // row.step)), total)
+            share *= count or 1
+        return total
 
     def _terms(self) -> int:
         return prod(self._extent(dim) for dim in range(self.first, len(self.index) - 1))
