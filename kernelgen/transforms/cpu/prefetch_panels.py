@@ -122,7 +122,7 @@ class _Panel:
         ]
 
     def _begin(self, share: int, turns: int) -> n.Index:
-        """Where the ``share`` of this one of the ``turns`` begins: that of the last of them from there on where more may follow.
+        """Where the ``share`` of this one of the ``turns`` begins: that of the last one from there on where more may follow.
 
         Row by row, so that it is a sum of products: blocks of 6 rows would be counted by a division in each term of the sums.
         """

@@ -206,9 +206,9 @@ def test_whatever_stands_beside_a_convolution_stays_in_its_kernel(
     graph = graphkernel.trace(network, graphkernel.spec((2, 8, *sides), "float32"))
     assert tiles_of(graph) == count
     image = drawn(0, 2, 8, *sides)
-    np.testing.assert_allclose(
-        graphkernel.compile(graph)(image), graphkernel.compile(graph, 0)(image), rtol=1e-5, atol=2e-5
-    )
+    (found,), (wanted,) = graphkernel.compile(graph)(image), graphkernel.compile(graph, 0)(image)
+    most = max(10.0, float(np.abs(wanted).max()))  # of what cancels in a small result
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6 * most)
 
 
 @pytest.mark.parametrize(
@@ -319,9 +319,9 @@ def test_windows_whose_pixels_lie_apart_are_tiles_of_each_phase(
     graph = graphkernel.trace(network, graphkernel.spec((2, 8, *sides), "float32"))
     assert tiles_of(graph) == 1
     image = drawn(0, 2, 8, *sides)
-    np.testing.assert_allclose(
-        graphkernel.compile(graph)(image), graphkernel.compile(graph, 0)(image), rtol=1e-5, atol=2e-5
-    )
+    (found,), (wanted,) = graphkernel.compile(graph)(image), graphkernel.compile(graph, 0)(image)
+    most = max(10.0, float(np.abs(wanted).max()))  # of what cancels in a small result
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6 * most)
 
 
 def test_what_is_cut_apart_meets_as_whole_images() -> None:

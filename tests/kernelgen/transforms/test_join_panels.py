@@ -160,7 +160,7 @@ def test_a_loop_under_a_condition_joins_its_panels_and_holds_the_condition_insid
 
 @pytest.mark.parametrize("columns", [96, 100])
 def test_a_product_of_any_number_of_rows_needs_memory_for_one_panel_alone(columns: int) -> None:
-    kernel = compile(fused(sym("N"), columns), constants=[1, 2])
+    kernel = compile(fused(sym("N"), columns), plan=Plan(CpuPlan()), constants=[1, 2])
     whole = [
         part for part in statements(kernel.nest.body) if isinstance(part, Alloc) and part.buffer.shape[-1:] == (48,)
     ]
@@ -212,6 +212,26 @@ def test_every_line_of_the_next_panel_is_asked_for(turns: int, step: int) -> Non
     assert lines_of(hints_of(turns, step), turns, step) >= NEXT
 
 
+@pytest.mark.parametrize("step", [6, 7])
+def test_no_place_of_the_next_panel_is_a_quotient(step: int) -> None:
+    """Which would be computed in each term of the sums."""
+    prepared = buffer("p", 2, TERMS, PANEL)
+    columns = For("v", Num(0), Num(PANEL), block(put(Y, Load(prepared, (C, Var("k"), V)))), LoopKind.VECTOR)
+    rows = For("r", Num(0), Num(16 * step), block(For("k", Num(0), Num(TERMS), block(columns))), step=step)
+    before = Nest("before", (), (replace(prepared, space=Space.OUTPUT),), Block())
+    loops = For("c", Num(0), Num(2), block(rows))
+    found = prefetch(Nest("case", (), (prepared, Y), block(loops), preparation=before), 1024)
+    (hint,) = (part for part in statements(found.body) if isinstance(part, Prefetch))
+    assert ix.to_dim(hint.place) is not None
+    asked = {
+        extent(hint.place, {"c": 0, "r": row, "k": k}) // LINE
+        for row in range(0, 16 * step, step)
+        for k in range(TERMS)
+    }
+    assert asked <= NEXT
+    assert len(NEXT - asked) <= 16 * step // LINE + 1
+
+
 @pytest.mark.parametrize("blocks", [(3, 1), (7, 2), (4, 3)])
 def test_loops_over_rows_of_images_share_the_next_panel_of_windows(blocks: tuple[int, int]) -> None:
     prepared = buffer("p", 2, 5, 8, PANEL)
@@ -261,6 +281,13 @@ def test_blocks_fit_the_registers_and_the_product(rows: Dim, unit: VectorUnit) -
         vectors = width // unit.lanes
         assert count * vectors + vectors + 1 <= unit.registers
         assert 1 <= count <= (min(rows, MOST_ROWS) if isinstance(rows, int) else MOST_ROWS)
+
+
+def test_sixteen_registers_hold_few_rows_of_a_block() -> None:
+    """Each row costs them a register and an instruction for its element."""
+    assert block_for(192, 768, BlockRules(VectorUnit(16, 8))) == (4, 24)
+    assert block_for(98, 256, BlockRules(VectorUnit(16, 8), whole=True)) == (2, 32)
+    assert block_for(192, 768, BlockRules(VectorUnit(32, 8)))[0] > 4
 
 
 def test_loops_beside_each_other_may_share_the_name_of_a_variable() -> None:

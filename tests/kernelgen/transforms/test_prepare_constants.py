@@ -92,7 +92,7 @@ def test_columns_beside_whole_vectors_are_summed_in_whole_ones_without_masks(col
     assert "@llvm.masked.load" not in kernel.source
     rng = np.random.default_rng(0)
     a, b = rng.random((24, 30), np.float32), rng.random((30, columns), np.float32)
-    (array,) = kernel.prepare(b) if columns < LANES else (np.zeros(1),)
+    (array,) = kernel.prepare(b) if columns < unit else (np.zeros(1),)
     assert not array[..., columns:].any()
     np.testing.assert_allclose(kernel(*kernel.call_inputs([a, b]))[0], a @ b, rtol=1e-5)
 

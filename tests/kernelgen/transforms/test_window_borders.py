@@ -18,6 +18,7 @@ from kernelgen.nest.index import variables
 from kernelgen.nest.nodes import Accumulate, For, Load, LoopKind, Num, Space
 from kernelgen.nest.text import show
 from kernelgen.nest.walk import calls_of, loads_of, statements
+from kernelgen.plan import CpuPlan, Plan
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.types import Attrs, TensorType, dtype
 
@@ -34,9 +35,9 @@ def convolution(image: Shape, weights: Shape, **attrs: object) -> KernelDesc:
     return one("Conv2D", [(F, image), (F, weights)], [(F, result.shape)], **plain)
 
 
-def agrees(desc: KernelDesc) -> Kernel:
+def agrees(desc: KernelDesc, plan: Plan | None = None) -> Kernel:
     """A kernel whose weights are constant; it gives what the operator means."""
-    kernel = compile(desc, "cpu", constants=[1])
+    kernel = compile(desc, "cpu", constants=[1], plan=plan)
     random = np.random.default_rng(5)
     arrays = [random.standard_normal(tuple(map(int, map(str, v.shape))), np.float32) for v in desc.graph.inputs]
     (node,) = desc.operators
@@ -100,7 +101,7 @@ def test_images_of_few_channels_are_not_copied(window: int, channels: int) -> No
 
 
 def test_results_of_a_group_lie_together() -> None:
-    kernel = agrees(convolution((1, 6, 20, 128), (3, 3, 32, 128), pad=(1, 1, 1, 1), group=4))
+    kernel = agrees(convolution((1, 6, 20, 128), (3, 3, 32, 128), pad=(1, 1, 1, 1), group=4), Plan(CpuPlan()))
     assert "prepared0: f32[4, 3, 3, 32, 32]" in show(kernel.nest)
 
 
