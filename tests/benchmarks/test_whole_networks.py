@@ -50,6 +50,7 @@ def model(tmp_path: Path, arrays: list[np.ndarray]) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_contestants_take_turns_and_agree(model: Path, arrays: list[np.ndarray]) -> None:
     found = race(model, arrays, 2, 1)
     assert {"graphkernel", "onnxruntime", "onnxruntime, not spinning"} <= found.keys()
@@ -57,6 +58,7 @@ def test_contestants_take_turns_and_agree(model: Path, arrays: list[np.ndarray])
     assert found["graphkernel"]["off"] < 1e-5
 
 
+@pytest.mark.long
 def test_a_contestant_that_fails_is_told_and_the_others_go_on(model: Path, arrays: list[np.ndarray]) -> None:
     model.with_suffix(".pt2").write_bytes(b"no network")
     found = race(model, arrays, 1, 1)
@@ -64,6 +66,7 @@ def test_a_contestant_that_fails_is_told_and_the_others_go_on(model: Path, array
     assert found["graphkernel"]["least"] > 0
 
 
+@pytest.mark.long
 def test_races_alone_leave_the_rest_of_a_record(model: Path) -> None:
     found = raced(model, 1)
     assert found.keys() == {"bytes", "races", "load"}

@@ -18,6 +18,7 @@ pytest.importorskip("distributed", reason="dask.distributed is not installed: pi
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own, about connections that end
 
 
+@pytest.mark.long
 def test_whatever_is_killed_each_file_has_its_record_once(tmp_path: Path) -> None:
     files = tmp_path / "given"
     files.mkdir()

@@ -193,7 +193,7 @@ def test_generic_operators_of_old_opsets_are_converted(opset: int) -> None:
     np.testing.assert_allclose(found, run_onnxruntime(given, {"x": x})[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", [pytest.param(part, marks=pytest.mark.long if part % 2 else ()) for part in range(8)])
 def test_node_tests_of_onnx_go_out_as_they_came_in(part: int) -> None:
     """A sample of all operators; what onnxruntime does not run of the model that came in it need not run here."""
     tried = 0

@@ -23,7 +23,10 @@ def cases() -> dict[str, NodeCase]:
 
 @pytest.mark.parametrize(
     ("level", "first", "step"),
-    [*((2, share, SHARES) for share in range(SHARES)), *((level, 13 + level, EVERY) for level in (0, 1, 3))],
+    [
+        *(pytest.param(2, share, SHARES, marks=pytest.mark.long if share % 2 else ()) for share in range(SHARES)),
+        *((level, 13 + level, EVERY) for level in (0, 1, 3)),
+    ],
 )
 def test_every_case_is_right_or_refused(level: int, first: int, step: int) -> None:
     outcomes = {name: check(case, level) for name, case in list(cases().items())[first::step]}

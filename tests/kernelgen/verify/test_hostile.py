@@ -44,6 +44,7 @@ COMPILED = [
     "huge 1099511627776", "huge_phases 1048576 1048576", "broadcast_bomb 16384", "high_rank 12", "reshapes 60",
     "transposes 100",
 ]  # fmt: skip
+LONG = ("softmaxes 200", "row_sums 200", "doubled 500")
 REFUSED = {
     "chain 5000": ("budget", "5000 operators"),
     "softmaxes 1000": ("budget", "5000 operators"),
@@ -70,7 +71,9 @@ def outcome(case: str, cache: Path) -> tuple[str, str]:
     return status, message
 
 
-@pytest.mark.parametrize("case", COMPILED)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.long) if case in LONG else case for case in COMPILED]
+)
 def test_it_compiles(case: str, tmp_path: Path) -> None:
     assert outcome(case, tmp_path) == ("compiled", "")
 

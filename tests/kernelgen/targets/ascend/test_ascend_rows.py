@@ -91,6 +91,7 @@ def greatest(rows: int, columns: int, dtype: DType = FLOAT32) -> KernelDesc:
     return w.desc("greatest", (x,), w.op("Argmax", x, shape=(rows,), dtype=INT64, axis=1, output_type="int64"))
 
 
+LONG = pytest.mark.long
 CASES = {
     "softmax": softmax(64, 50),
     "softmax of one repeat and more": softmax(20, 150),
@@ -136,7 +137,7 @@ def row_by_row(desc: KernelDesc) -> Kernel:
     return compile(desc, "ascend", Plan.from_json(json.loads(document)))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG) if "long rows" in name else name for name in CASES])
 def test_tiles_of_rows_agree_with_their_meaning(name: str) -> None:
     desc = CASES[name]
     kernel = compile(desc, "ascend")
