@@ -43,6 +43,7 @@ from kernelgen.poly.model.register_cost import (
     BlockRules,
     block_for,
     block_time,
+    panel_widths,
     row_time,
 )
 from kernelgen.poly.model.window_recognition import MOST_WEIGHT_BYTES, passes_panels_once, tap_of_few
@@ -138,28 +139,27 @@ def _sides(band: Band, constants: frozenset[str]) -> ConstantProduct | None:
 
 @dataclass(frozen=True)
 class Panels:
-    """Which dim of a product's results is dealt to panels, and the columns of a panel and of a vector.
+    """Which dim of a product's results is dealt to panels, and their ``widths``, those of whole blocks first.
 
     ``rows`` are the dim that is dealt to threads and their share of it, where one is.
     """
 
     dim: int
-    columns: int
-    lanes: int
+    widths: tuple[int, ...]
     rows: tuple[int, int] | None = None
 
 
 def panels_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> dict[str, Panels]:
     """The results of a ``band`` that is a product with these ``sides``, within the ``limits``, by the name of their buffer."""
     ((statement, name),) = band.axes[sides.column].follows
-    width, share = block_of(band, sides, limits)[1], share_of(band, sides, limits)
+    widths, share = widths_of(band, sides, limits), share_of(band, sides, limits)
     row = None if share is None or sides.row is None else band.axes[sides.row].follows[0][1]
     found: dict[str, Panels] = {}
     for access in statement.writes:
         dims = {place.name: dim for dim, place in enumerate(access.index) if isinstance(place, Var)}
         rows = None if share is None or row not in dims else (dims[row], share)
         if name in dims:
-            found[access.buffer.name] = Panels(dims[name], width, limits.unit.lanes, rows)
+            found[access.buffer.name] = Panels(dims[name], widths, rows)
     return found
 
 
@@ -203,7 +203,7 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
 
     def time(share: int) -> float:
         """The cycles of a row in shares of this size, those of fewer than the least rows behind all others."""
-        return inf if share < least else row_time(share, columns, limits.unit, sides.line)
+        return inf if share < least else round(row_time(share, columns, limits.unit, sides.line), 6)
 
     share = min(dealt, key=lambda share: (time(share), -share), default=rows)
     return share if share < rows else None
@@ -291,8 +291,7 @@ def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     rows, columns = (1 if m is None else band.axes[m].extents[0] for m in (sides.row, sides.column))
     if sides.matrices:
         return rows_of_block(share_of(band, sides, limits) or rows), MATRIX_BLOCK
-    around = image_rows(band, sides)
-    threads = limits.threads if _deals_panels(band, sides, around) else 1
+    around, threads = image_rows(band, sides), _sharing(band, sides, limits)
     if around:
         terms = prod(axis.extents[0] for axis in band.axes if not axis.coincident and isinstance(axis.extents[0], int))
         widest = max(1, min(MOST_PANEL_BYTES // (FLOAT_BYTES * terms * limits.unit.lanes), MOST_VECTORS))
@@ -304,6 +303,13 @@ def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     return block_for(share, columns, BlockRules(limits.unit, whole=True, line=sides.line))
 
 
+def widths_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> tuple[int, ...]:
+    """How many columns the panels of a product's band have, those of whole blocks first."""
+    threads = 1 if share_of(band, sides, limits) else _sharing(band, sides, limits)
+    width = block_of(band, sides, limits)[1]
+    return panel_widths(band.axes[sides.column].extents[0], width, limits.unit.lanes, threads)
+
+
 def _widest_digits(band: Band, unit: VectorUnit) -> int:
     """The most vectors of a block where constants are bytes, which are multiplied with digits of a row; else of any block."""
     reads = (read.buffer for axis in band.axes for statement, _ in axis.follows for read in statement.reads)
@@ -313,10 +319,11 @@ def _widest_digits(band: Band, unit: VectorUnit) -> int:
     )
 
 
-def _deals_panels(band: Band, sides: ConstantProduct, around: tuple[int, ...]) -> bool:
-    """Whether the loop over panels is the one that threads share: no loop over groups or tiles is outside of it."""
-    inside = {sides.row, sides.column, *around}
-    return band.outermost and all(m in inside for m, axis in enumerate(band.axes) if axis.coincident)
+def _sharing(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int:
+    """The threads that share the loop over panels: one where loops over groups or tiles are outside of it."""
+    inside = {sides.row, sides.column, *image_rows(band, sides)}
+    deals = band.outermost and all(m in inside for m, axis in enumerate(band.axes) if axis.coincident)
+    return limits.threads if deals else 1
 
 
 def _block_length(band: Band, sides: ConstantProduct) -> int | None:
@@ -332,27 +339,25 @@ def pieces_of_constants(
     rest: tuple[LoopPlan, ...],
     sums: Sequence[int],
     rows: Dim,
-    block: Block,
-    lanes: int,
+    count: int,
+    widths: tuple[int, ...],
     inside: tuple[LoopPlan, ...] = (),
     *,
     stream: int | None = None,
 ) -> tuple[PiecePlan, ...]:
-    """Pieces of all columns that whole blocks cover, then those of whole vectors, then what is left.
+    """Pieces of all columns that panels of the ``widths`` cover, one after the other, then what is left.
 
-    ``rest`` are loops around panels, ``inside`` those of what passes a panel before the next one. A panel may be one of
-    streams beside each other, of as many columns as ``stream``.
+    ``rest`` are loops around panels, ``inside`` those of what passes a panel before the next one, ``count`` of the ``rows`` at
+    once. A panel may be one of streams beside each other, of as many columns as ``stream``.
     """
     column = sides.column
     found: list[PiecePlan] = []
-    for width in dict.fromkeys((block[1], lanes)):
+    for width in widths:
         whole = WholeTiles(column, width)
         panel = (LoopPlan(column, width), *((LoopPlan(column, stream),) if stream and width > stream else ()))
-        for piece in _row_pieces(sides, sums, rows, block[0]):
+        for piece in _row_pieces(sides, sums, rows, count):
             found.append(PiecePlan((*rest, *panel, *inside, *piece.loops), (*piece.whole, whole)))
-    found += [
-        PiecePlan((*rest, *inside, *piece.loops), piece.whole) for piece in _row_pieces(sides, sums, rows, block[0])
-    ]
+    found += [PiecePlan((*rest, *inside, *piece.loops), piece.whole) for piece in _row_pieces(sides, sums, rows, count)]
     return tuple(found)
 
 

@@ -41,6 +41,7 @@ from kernelgen.poly.mapping.constant_products import (
     share_axis,
     share_of,
     stream_of,
+    widths_of,
 )
 from kernelgen.poly.mapping.page_order import by_pages
 from kernelgen.poly.mapping.register_blocks import pieces_along_columns, pieces_along_sum, pieces_turned
@@ -48,7 +49,7 @@ from kernelgen.poly.mapping.streamed_products import streaming_tiles
 from kernelgen.poly.mapping.vector_axis import vector_last
 from kernelgen.poly.mapping.windows import pieces_of_windows, window_members
 from kernelgen.poly.model.product_recognition import is_product, moves
-from kernelgen.poly.model.register_cost import Block, BlockRules, block_for
+from kernelgen.poly.model.register_cost import Block, BlockRules, block_for, panel_widths
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop
 from kernelgen.tensor.dims import Dim, Sym
@@ -206,15 +207,14 @@ class _Chooser:
         taken = (sides.row, sides.column, *inside)
         rest = tuple(LoopPlan(m) for m, axis in enumerate(axes) if axis.coincident and m not in taken)
         rest += (*_shared(sides.row, share), *depth_of(self.band, sides, self.limits))
-        lanes = self.limits.unit.lanes
-        stream = stream_of(self.band, sides, block, lanes)
+        stream = stream_of(self.band, sides, block, self.limits.unit.lanes)
         pieces = pieces_of_constants(
             sides,
             rest,
             sums,
             rows,
-            block,
-            lanes,
+            block[0],
+            widths_of(self.band, sides, self.limits),
             tuple(map(LoopPlan, inside)),
             stream=stream,
         )
@@ -230,13 +230,12 @@ class _Chooser:
             return None
         member, panels = found
         loops = (*map(LoopPlan, order[:-1]), LoopPlan(member, mark=VECTOR))
-        widths = dict.fromkeys((panels.columns, panels.lanes))
         share = _shared(share_axis(self.band, panels), panels.rows and panels.rows[1])
         pieces = (
-            *(PiecePlan((*share, LoopPlan(member, w), *loops), (WholeTiles(member, w),)) for w in widths),
+            *(PiecePlan((*share, LoopPlan(member, w), *loops), (WholeTiles(member, w),)) for w in panels.widths),
             PiecePlan((*share, *loops)),
         )
-        return _Chosen(pieces, (f"{panels.columns} columns of a product lie in a cache until they are needed",))
+        return _Chosen(pieces, (f"{panels.widths[0]} columns of a product lie in a cache until they are needed",))
 
     def product(self, order: tuple[int, ...]) -> _Chosen | None:
         """The blocks of a matrix product's results, and what is left of its rows and columns; None for other bands.
@@ -255,9 +254,9 @@ class _Chooser:
         rest = tuple(LoopPlan(m) for m in order if axes[m].coincident and m not in (row, column))
         names = f"rows {axes[row].name}, columns {axes[column].name}"
         if (block := self.shared_block(row, column)) is not None:
-            pieces = pieces_of_constants(
-                ConstantProduct(row, column), rest, sums, axes[row].extents[0], block, self.limits.unit.lanes
-            )
+            count, width = block
+            widths = panel_widths(axes[column].extents[0], width, self.limits.unit.lanes)
+            pieces = pieces_of_constants(ConstantProduct(row, column), rest, sums, axes[row].extents[0], count, widths)
             why = f"a product of {names} in blocks of rows, which share panels: {block[0]} x {block[1]} take fewest cycles"
             return _Chosen(pieces, (why,))
         if along_sum and (len(sums) > 1 or not self.turns(row, column)):

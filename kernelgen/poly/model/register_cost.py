@@ -59,7 +59,7 @@ class _Term:
 NAMED = _Term(latency=4.0, vector=0.5, element=0.0)
 """AVX-512 and NEON, whose 32 registers come with multiplications by an element in memory, or in a lane."""
 
-LOADED = _Term(latency=4.5, vector=1.0, element=0.3)
+LOADED = _Term(latency=4.5, vector=1.2, element=0.3)
 """Others load it first. Measured on Zen 3, 768 rows of 512 terms, where blocks of 4 x 24 reach 76 to 84 GF/s: 6 x 16 take 1.02
 to 1.27 times as long, 4 x 16 1.1 to 1.4, 3 x 24 1.01 to 1.03, 2 x 32 1.12 to 1.15, 2 x 40 1.2, 1 x 64 2.2, 7 x 8 1.4; the
 longer ones are those with a neighbour busy on the same core."""
@@ -122,6 +122,17 @@ def rows_time(rows: int, columns: int, unit: VectorUnit, threads: int) -> float:
     return _cycles(rows, columns, (count, vectors), unit, threads) * _distance(rows, block)
 
 
+def panel_widths(columns: Dim, width: int, lanes: int, threads: int = 1) -> tuple[int, ...]:
+    """How many of all ``columns`` panels have: a ``width``, as a block; beside whole blocks one panel for each of the
+    ``threads`` that share them, in whole vectors of ``lanes``; single vectors. Each kind takes what the ones before leave.
+
+    Tiles are counted from the first column: where the blocks end a panel of that width has to begin.
+    """
+    end, most = (columns - columns % width, columns % width // threads) if isinstance(columns, int) else (0, 0)
+    shared = [narrow for narrow in range(lanes, most + 1, lanes) if end % narrow == 0]
+    return tuple(dict.fromkeys((width, *shared[-1:], lanes)))
+
+
 def _of_lines(vectors: int, columns: int, unit: VectorUnit, line: int) -> float:
     """How much longer blocks of so many vectors take where so many make a ``line`` of results; of ``columns``, if known."""
     are_whole = vectors % line == 0 or not columns or vectors * unit.lanes >= columns
@@ -136,11 +147,12 @@ def _distance(rows: int, block: Block) -> float:
 def _cycles(rows: int, columns: int, block: Block, unit: VectorUnit, threads: int = 1) -> float:
     """Of one term of all sums, on the one of the ``threads`` that takes most panels."""
     count, vectors = block
-    width = vectors * unit.lanes
-    panels, beside = divmod(columns, width) if columns else (threads, 0)
-    wide, narrow = -(-panels // threads), -(-beside // (unit.lanes * threads))
     term = NAMED if unit.registers >= VectorUnit().registers else LOADED
-    return wide * _panel(rows, count, vectors, term) + narrow * _panel(rows, count, 1, term)
+    cycles, left = 0.0, columns or threads * vectors * unit.lanes
+    for width in panel_widths(left, vectors * unit.lanes, unit.lanes, threads):
+        panels, left = divmod(left, width)
+        cycles += -(-panels // threads) * _panel(rows, count, width // unit.lanes, term)
+    return cycles + (_panel(rows, count, 1, term) if left else 0.0)
 
 
 def _panel(rows: int, count: int, vectors: int, term: _Term) -> float:
