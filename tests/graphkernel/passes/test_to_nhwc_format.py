@@ -314,6 +314,14 @@ def test_a_library_leaves_out_what_windows_have_outside_of_the_image(dilation: i
     assert _decisions(graphkernel.trace(network, np.ones((1, 256, 28, 28), np.float32))) == [chosen]
 
 
+@pytest.mark.parametrize(("groups", "chosen"), [(32, "own-convolution"), (16, "not-own-convolution")])
+def test_a_library_computes_narrow_groups_one_by_one(groups: int, chosen: str) -> None:
+    """Of 4 channels and of 8: one convolution is worth two changes of layout only where a library is slow."""
+    weights = np.ones((128, 128 // groups, 3, 3), np.float32)
+    image = np.ones((1, 128, 56, 56), np.float32)
+    assert _decisions(graphkernel.trace(lambda x: ops.conv2d(x, weights, pad=1, group=groups), image)) == [chosen]
+
+
 @pytest.mark.usefixtures("fast_kernels")
 def test_flags_leave_a_convolution_to_a_library() -> None:
     weights = np.ones((16, 8, 1, 1), np.float32)
