@@ -17,7 +17,7 @@ from math import inf
 
 from kernelgen.plan import LoopPlan
 from kernelgen.poly.mapping.axis import Axis, element_stride
-from kernelgen.transforms.cpu.prefetch_rows import is_large
+from kernelgen.transforms.cpu.prefetching.hints import is_large
 
 PAGE_BYTES = 4096
 

@@ -13,7 +13,7 @@ from kernelgen.nest.walk import statements
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
 from kernelgen.tensor.dims import Dim, sym
-from kernelgen.transforms.cpu.prefetch_rows import LARGE_BYTES
+from kernelgen.transforms.cpu.prefetching.hints import LARGE_BYTES
 
 HEADS, WIDTH = 12, 64
 LARGE = LARGE_BYTES // (HEADS * WIDTH * 4) + 1

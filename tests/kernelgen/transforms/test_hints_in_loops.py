@@ -8,8 +8,8 @@ import pytest
 from nests import I, J, block, buffer, loop, output
 
 from kernelgen.nest import nodes as n
-from kernelgen.transforms.cpu.prefetch_factors import prefetch_factors
-from kernelgen.transforms.cpu.prefetch_rows import IN_TURN, OF_THREADS, OVER_ROWS, OVER_TERMS, Kinds, with_hints
+from kernelgen.transforms.cpu.prefetching.factors import prefetch_factors
+from kernelgen.transforms.cpu.prefetching.hints import IN_TURN, OF_THREADS, OVER_ROWS, OVER_TERMS, Kinds, with_hints
 
 X, Y = buffer("x", 64, 64), output("y", 64)
 K, B = n.Var("k"), n.Var("b")

@@ -38,7 +38,7 @@ from kernelgen.nest.walk import loads_of, statements
 from kernelgen.plan import CpuPlan, Plan
 from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.transforms.cpu.jam_panels import jam_panels
-from kernelgen.transforms.cpu.prefetch_panels import AHEAD_BYTES
+from kernelgen.transforms.cpu.prefetching.panels import AHEAD_BYTES
 
 LINE, LANES, STREAMS = 16, 16, 8
 UNIT = 2.0**-24

@@ -44,7 +44,7 @@ from kernelgen.tensor.dims import Dim, evaluate, sym
 from kernelgen.tensor.dims import product as product_of
 from kernelgen.tensor.dtypes import FLOAT32
 from kernelgen.transforms.cpu.join_panels import join
-from kernelgen.transforms.cpu.prefetch_panels import AHEAD_BYTES, prefetch
+from kernelgen.transforms.cpu.prefetching.panels import AHEAD_BYTES, prefetch
 
 STEP, ROWS, COLUMNS = 4, 3, 16
 X, Y = buffer("x", ROWS, COLUMNS), output("y", ROWS, COLUMNS)

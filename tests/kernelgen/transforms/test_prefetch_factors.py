@@ -11,7 +11,7 @@ from kernelgen.nest.text import show_index
 from kernelgen.nest.walk import statements
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
-from kernelgen.transforms.cpu.prefetch_factors import LEVEL
+from kernelgen.transforms.cpu.prefetching.factors import LEVEL
 
 LONG = 4096
 

@@ -25,8 +25,8 @@ from kernelgen.nest.nodes import (
 from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import statements
 from kernelgen.tensor.dtypes import FLOAT32
-from kernelgen.transforms.cpu.prefetch_later_rows import SHORT_BYTES, prefetch_later_rows
-from kernelgen.transforms.cpu.prefetch_rows import LARGE_BYTES, PAGE_BYTES
+from kernelgen.transforms.cpu.prefetching.hints import LARGE_BYTES, PAGE_BYTES
+from kernelgen.transforms.cpu.prefetching.later_rows import SHORT_BYTES, prefetch_later_rows
 
 COLUMNS = 768
 ROWS = LARGE_BYTES // (COLUMNS * 4) + 1

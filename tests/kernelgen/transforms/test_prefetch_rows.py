@@ -12,7 +12,7 @@ from kernelgen.nest.nodes import Prefetch
 from kernelgen.nest.walk import statements
 from kernelgen.plan import CpuPlan, Plan
 from kernelgen.stages import lower
-from kernelgen.transforms.cpu.prefetch_rows import AHEAD_BYTES
+from kernelgen.transforms.cpu.prefetching.rows import AHEAD_BYTES
 
 SMALL = Plan(CpuPlan(tile_room=1))
 COLUMNS = 40

@@ -27,8 +27,8 @@ from kernelgen.nest.walk import statements
 from kernelgen.plan import Plan
 from kernelgen.stages import lower
 from kernelgen.tensor.dtypes import FLOAT32
-from kernelgen.transforms.cpu.prefetch_rows import LARGE_BYTES
-from kernelgen.transforms.cpu.prefetch_summed_rows import AHEAD_BYTES, LEAST_ROWS, LEVEL, prefetch_summed_rows
+from kernelgen.transforms.cpu.prefetching.hints import LARGE_BYTES
+from kernelgen.transforms.cpu.prefetching.summed_rows import AHEAD_BYTES, LEAST_ROWS, LEVEL, prefetch_summed_rows
 
 COLUMNS = 512
 LARGE = LARGE_BYTES // (COLUMNS * 4)

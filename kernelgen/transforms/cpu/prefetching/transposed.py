@@ -19,7 +19,7 @@ from kernelgen.machines.cpu import CPU
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, of_statements, statements, with_body
-from kernelgen.transforms.cpu.prefetch_rows import OVER_TERMS, flat_place, with_hints
+from kernelgen.transforms.cpu.prefetching.hints import OVER_TERMS, flat_place, with_hints
 
 LEAST_BYTES = 1 << 20
 """Of an argument that the second cache of usual processors does not hold."""

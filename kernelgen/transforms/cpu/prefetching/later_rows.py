@@ -21,7 +21,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, without_body
 from kernelgen.transforms.cpu.jam_stencils import polynomial
-from kernelgen.transforms.cpu.prefetch_rows import OVER_ROWS, PAGE_BYTES, flat_place, large_arguments, with_hints
+from kernelgen.transforms.cpu.prefetching.hints import OVER_ROWS, PAGE_BYTES, flat_place, large_arguments, with_hints
 
 SHORT_BYTES = 2048
 """Of a row that the first cache holds beside what is made of it and the rows behind it."""

@@ -17,7 +17,7 @@ from dataclasses import replace
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
-from kernelgen.transforms.cpu.prefetch_rows import IN_TURN, flat_place, large_arguments, only_sums, with_hints
+from kernelgen.transforms.cpu.prefetching.hints import IN_TURN, flat_place, large_arguments, only_sums, with_hints
 
 AHEAD_BYTES = 1024
 """Further on in the next rows."""

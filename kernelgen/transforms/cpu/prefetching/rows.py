@@ -14,15 +14,21 @@ rows come from arrays that no cache holds and lie behind one another: on its own
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.cost import arithmetic_cost
-from kernelgen.nest.walk import EditLoop, loads_of, map_loops, statements, vector_loop_of
+from kernelgen.nest.walk import loads_of, statements, vector_loop_of
 from kernelgen.transforms.cpu.jam_stencils import polynomial
-
-PAGE_BYTES = 4096
+from kernelgen.transforms.cpu.prefetching.hints import (
+    OF_THREADS,
+    OVER_ROWS,
+    PAGE_BYTES,
+    flat_place,
+    is_large,
+    only_sums,
+    with_hints,
+)
 
 AHEAD_BYTES = 1024
 """Of each argument. One core of a Xeon that reads 17 GB/s, share of a copy's speed with 1024, 2048 and 4096: cross entropy 97,
@@ -30,24 +36,6 @@ AHEAD_BYTES = 1024
 
 LONG_NANOSECONDS = 0.5
 """Of :func:`arithmetic_cost` for an element: an exponential function, or ten sums. Memory takes as long for what is read."""
-
-LARGE_BYTES = 1 << 23
-"""Of an array that the second cache holds no part of for long."""
-
-
-Kinds = frozenset[n.LoopKind]
-IN_TURN: Kinds = frozenset((n.LoopKind.SERIAL,))
-OF_THREADS: Kinds = frozenset((n.LoopKind.PARALLEL,))
-OVER_ROWS = IN_TURN | OF_THREADS
-OVER_TERMS = OVER_ROWS | {n.LoopKind.UNROLL, n.LoopKind.ROWS}
-"""Loops around vector loops. An interleaved one is none of them: squares are printed of a vector loop that stands alone."""
-
-
-def with_hints(nest: n.Nest, kinds: Kinds, ask: EditLoop) -> n.Nest:
-    """The ``nest`` whose loops of these ``kinds`` are what ``ask`` makes of them: the walk of all passes that put hints into
-    loops, which ask for no loop's kind themselves.
-    """
-    return replace(nest, body=map_loops(nest.body, kinds, ask))
 
 
 def prefetch_rows(nest: n.Nest) -> n.Nest:
@@ -93,35 +81,14 @@ def _follow(load: n.Load, row: str, vector: n.For) -> bool:
     return step is not None and (abs(step) - known) * load.buffer.dtype.itemsize < PAGE_BYTES
 
 
-def large_arguments(nest: n.Nest) -> frozenset[str]:
-    """The names of the inputs of a ``nest`` that no cache holds."""
-    return frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT and is_large(buffer))
-
-
-def is_large(buffer: n.Buffer) -> bool:
-    """Whether no cache holds much of an array for long."""
-    known = [extent for extent in buffer.shape if isinstance(extent, int)]
-    return len(known) == len(buffer.shape) and prod(known) * buffer.dtype.itemsize >= LARGE_BYTES
-
-
-def only_sums(vector: n.For) -> bool:
-    """Whether a loop adds up what it reads, several rows at once: :mod:`kernelgen.transforms.cpu.prefetch_summed_rows` asks."""
-    return all(isinstance(part, n.Let | n.Accumulate) for part in vector.body.statements)
-
-
-def _vector_of(part: n.Statement) -> n.For | None:
-    """The vector loop that is all that a serial loop holds; None for other statements."""
-    body = part.body.statements if isinstance(part, n.For) and part.kind is n.LoopKind.SERIAL else ()
-    (inner,) = body if len(body) == 1 else (None,)
-    return inner if isinstance(inner, n.For) and inner.kind is n.LoopKind.VECTOR else None
-
-
 def _rows(part: n.Statement, arguments: frozenset[str]) -> n.Statement:
     """A loop over rows with hints in its vector loop; the same object where that asks already, only sums, or
     reads no argument along rows.
     """
-    vector = _vector_of(part)
-    if not isinstance(part, n.For) or vector is None or _asks(vector) or (only_sums(vector) and not _computes(vector)):
+    if not isinstance(part, n.For) or part.kind is not n.LoopKind.SERIAL:
+        return part
+    vector = vector_loop_of(part.body, before=())
+    if vector is None or _asks(vector) or (only_sums(vector) and not _computes(vector)):
         return part
     return _asking(part, vector, arguments)
 
@@ -148,11 +115,3 @@ def _hints(vector: n.For, row: str, arguments: frozenset[str]) -> list[n.Prefetc
 def _step(load: n.Load, row: str, vector: n.For) -> int | None:
     """By how many elements the first one that a row's loop loads moves from row to row; None where that is no constant."""
     return ix.stride(ix.substitute(flat_place(load), {vector.var: vector.lower}), row)
-
-
-def flat_place(load: n.Load) -> n.Index:
-    """Which element of its buffer a load reads, counted from the first."""
-    total: n.Index = n.Num(0)
-    for place, extent in zip(load.index, load.buffer.shape, strict=True):
-        total = ix.add(ix.multiply(total, ix.from_dim(extent)), place)
-    return total

@@ -18,7 +18,7 @@ from dataclasses import replace
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
-from kernelgen.transforms.cpu.prefetch_rows import OVER_TERMS, flat_place, with_hints
+from kernelgen.transforms.cpu.prefetching.hints import OVER_TERMS, flat_place, with_hints
 
 LEVEL = 2
 """The cache that holds a tile."""

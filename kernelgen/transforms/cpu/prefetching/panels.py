@@ -23,6 +23,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
 from kernelgen.tensor.dtypes import INT32
+from kernelgen.transforms.cpu.prefetching.hints import flat
 
 AHEAD_BYTES = 8192
 """Of all streams together that are asked for ahead of their reads. Measured on Zen 4, of eight streams: 1024 or 2048 of each
@@ -88,13 +89,13 @@ class _Panel:
         if turns < FEW_TURNS:
             room = words_ahead if self.buffer.dtype == INT32 else AHEAD_BYTES
             ahead = room // (len(self.streams) * CPU.line_bytes) * line
-            heres = [self._flat((*stream, *self.index[self.first : -1], n.Num(0))) for stream in self.streams]
+            heres = [flat((*stream, *self.index[self.first : -1], n.Num(0)), self.buffer) for stream in self.streams]
             lines = range(ahead, ahead + lanes * self.sums[-1].step, line)
             return [ix.add(here, n.Num(at)) for here in heres for at in lines]
         share = 1 << (turns.bit_length() - 1)
         each = -(-lanes // share)
         *outer, own = self.index[: self.first]
-        start = self._flat((*outer, ix.add(own, n.Num(1)), *(n.Num(0) for _ in self.index[self.first :])))
+        start = flat((*outer, ix.add(own, n.Num(1)), *(n.Num(0) for _ in self.index[self.first :])), self.buffer)
         begin = self._begin(self._terms() * lanes // turns, turns)
         term: n.Index = n.Num(0)
         for loop, extent in zip(self.sums, self.buffer.shape[self.first : -1], strict=True):
@@ -145,12 +146,6 @@ class _Panel:
         found = self.buffer.shape[dim]
         assert isinstance(found, int)
         return found
-
-    def _flat(self, index: tuple[n.Index, ...]) -> n.Index:
-        total: n.Index = n.Num(0)
-        for place, extent in zip(index, self.buffer.shape, strict=True):
-            total = ix.add(ix.multiply(total, ix.from_dim(extent)), place)
-        return total
 
 
 def _panel_of(vector: n.For, around: tuple[n.For, ...], names: frozenset[str]) -> _Panel | None:
