@@ -9,13 +9,12 @@ that is computed in the end, not to the fitted part.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 Array = np.ndarray
 LN2 = math.log(2)
-SEGMENTS = 16
 
 
 def nodes(low: float, high: float, count: int = 4000) -> Array:
@@ -64,22 +63,29 @@ def rounded(x: float) -> float:
     return float(np.float32(x))
 
 
-def show_rows(name: str, rows: Sequence[Sequence[float]]) -> None:
-    """A table with a row of 16 floats for each coefficient."""
-    lines = [f"    ({', '.join(f'{number:.9g}' for number in row)})," for row in rows]
-    print("\n".join([f"{name} = (", *lines, ")  # fmt: skip"]))
-
-
-def show_odd(name: str, function: Callable[[float], float], least: float, degree: int) -> None:
-    """How many segments a unit has, and the polynomials around their middles, of an odd function that is 1 from ``least``
-    on, of each the coefficients up to ``degree``. Of all scales that will do, one at which the first constants are nearly
-    floats, since the function is half as large where their segments begin.
+def show_odd(name: str, function: Callable[[float], float], tables: Mapping[int, tuple[float, int]]) -> None:
+    """The ``tables`` of an odd ``function``, called ``name``: for each number of segments, from where on it is 1 and up to
+    which degree there are coefficients.
     """
-    scales = [rounded((SEGMENTS - 0.51) / top) for top in np.linspace(least, 1.01 * least, 4000)]
-    scale = min(scales, key=lambda scale: max(_lost(function, k, scale) for k in range(1, SEGMENTS)))
-    columns = [segment(function, k, scale, degree) for k in range(SEGMENTS)]
-    print(f"{name}_SCALE = {scale:.9g}")
-    show_rows(name, np.transpose(columns).tolist())
+    print(f"{name}: Mapping[int, Segments] = {{")
+    for segments, (least, degree) in tables.items():
+        scale = best_scale(function, least, segments)
+        columns = [segment(function, k, scale, degree) for k in range(segments)]
+        print(f"    {segments}: Segments({scale:.9g}, (")
+        for row in np.transpose(columns).tolist():
+            print(f"        ({', '.join(f'{number:.9g}' for number in row)}),")
+        print("    )),")
+    print("}  # fmt: skip")
+
+
+def best_scale(function: Callable[[float], float], least: float, segments: int) -> float:
+    """How many ``segments`` a unit has, so that ``function`` is 1 from ``least`` on or a little further.
+
+    Of all scales that will do, one at which the first constants are nearly floats, since the function is half as large where
+    their segments begin.
+    """
+    scales = [rounded((segments - 0.51) / top) for top in np.linspace(least, 1.01 * least, 4000)]
+    return min(scales, key=lambda scale: max(_lost(function, k, scale) for k in range(1, segments)))
 
 
 def middle(k: int, scale: float) -> float:
@@ -110,8 +116,8 @@ def show_log_segments() -> None:
 
     Segments are told by the four highest bits of a significand: from 1 to 3/2, then from 3/4 to 1. The factor is 1 next to 1.
     """
-    lows = [1 + k / SEGMENTS if k < SEGMENTS // 2 else (1 + k / SEGMENTS) / 2 for k in range(SEGMENTS)]
-    highs = [low + 1 / SEGMENTS / (1 if low >= 1 else 2) for low in lows]
+    lows = [1 + k / 16 if k < 8 else (1 + k / 16) / 2 for k in range(16)]
+    highs = [low + 1 / 16 / (1 if low >= 1 else 2) for low in lows]
     factors = [
         1.0 if 1 in (low, high) else nearly_exact(2 / (low + high)) for low, high in zip(lows, highs, strict=True)
     ]
@@ -133,8 +139,8 @@ def show_tables() -> None:
     log = each(math.log1p, f)
     show("LOG", fit(f, (log - f) / f**2, f**2 / np.abs(log), 3))
     show_log_segments()
-    show_odd("ERF", math.erf, 3.93, 5)
-    show_odd("TANH", math.tanh, 9.02, 7)
+    show_odd("ERF", math.erf, {16: (3.93, 5), 8: (3.93, 6)})
+    show_odd("TANH", math.tanh, {16: (9.02, 7), 8: (9.2, 9)})
 
 
 def main() -> None:

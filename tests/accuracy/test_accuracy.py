@@ -20,7 +20,7 @@ BY_TABLES = ("exp", "log", "log1p", "tanh", "erf")
 def without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """What other processors do."""
     for module in (exponentials, logarithms):
-        monkeypatch.setattr(module, "serve", lambda _x: False)
+        monkeypatch.setattr(module, "serve", lambda *_: False)
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])

@@ -17,6 +17,7 @@ from kernelgen.targets.cpu.runtime.llvm import machine_text
 from kernelgen.targets.cpu.text.host import LEVELS, Host
 from kernelgen.tensor.dims import sym
 from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, DType, dtype
+from tests.support.errors import ulps
 from tests.support.hosts import HOSTS, entry_on, needs_avx2, run_on
 from tests.support.kernel_examples import Writer, tensor
 from tests.support.nests import call, map_nest, reduce_nest, softmax_nest
@@ -50,6 +51,37 @@ def test_math(host: Host, name: str) -> None:
 
     exact = [round(v) if name == "round" else getattr(math, name)(v) for v in x.tolist()]
     np.testing.assert_allclose(y, exact, rtol=1e-6)
+
+
+ENDS = {
+    "exp": (np.exp, (-106, -87.2, 88.6, 91), 1.2), "expm1": (np.expm1, (-31, -16, 88.6, 91), 1.6),
+    "sinh": (np.sinh, (-91, -89.3, 89.3, 91), 1.8), "cosh": (np.cosh, (-91, -89.3, 89.3, 91), 1.6),
+    "log": (np.log, (1e-45, 1e-37, 3e38, 3.4e38), 1.2), "log1p": (np.log1p, (-1, -0.99, 1e38, 3.4e38), 1.6),
+}  # fmt: skip
+"""From where to where results become subnormal or infinite, and where arguments do; how far results are off at most."""
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_functions_at_their_ends(host: Host, name: str) -> None:
+    reference, (low, lower, higher, high), bound = ENDS[name]
+    inside = np.concatenate([np.linspace(low, lower, 4000), np.linspace(higher, high, 4000)])
+    x = np.concatenate([inside, [0.0, -0.0, np.inf, -np.inf, np.nan, 3e38, -3e38, 1e-40, -1e-40]]).astype(np.float32)
+    y = np.zeros_like(x)
+    run_on(host, map_nest(lambda a: call(name, a), len(x), FLOAT32), x, y)
+    with np.errstate(all="ignore"):
+        exact = reference(x.astype(np.float64))
+    assert ulps(y, exact) <= bound
+    assert not y[np.abs(exact) < 2.0**-151].any()
+    np.testing.assert_array_equal(np.signbit(y[exact == 0]), np.signbit(exact[exact == 0]))
+
+
+def test_exp_of_what_is_not_above_zero(host: Host) -> None:
+    x = np.concatenate([np.linspace(-110, 110, 40_001), [-np.inf, np.nan, 3e38]]).astype(np.float32)
+    y = np.zeros_like(x)
+    run_on(host, map_nest(lambda a: call("exp", call("neg", call("abs", a))), len(x), FLOAT32), x, y)
+    exact = np.exp(-np.abs(x.astype(np.float64)))
+    assert ulps(y, exact) <= 1.2
+    assert not y[exact < 2.0**-151].any()
 
 
 def test_softplus_below_zero(host: Host) -> None:

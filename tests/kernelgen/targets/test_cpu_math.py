@@ -9,6 +9,7 @@ import pytest
 
 from kernelgen.nest.nodes import Expr, Literal
 from kernelgen.tensor.dtypes import FLOAT32
+from tests.support.errors import ulps
 from tests.support.nests import call, run_map
 
 COUNT = 20_000
@@ -26,16 +27,6 @@ UNARY = {
     "acosh": (1, 1e4, 0.6, np.arccosh), "atanh": (-0.999, 0.999, 0.6, np.arctanh), "sqrt": (0, 1e30, 0.5, np.sqrt),
     "rsqrt": (1e-30, 1e30, 1.5, lambda x: 1 / np.sqrt(x)), "reciprocal": (-1e30, 1e30, 0.5, lambda x: 1 / x),
 }  # fmt: skip
-
-
-def ulps(got: np.ndarray, exact: np.ndarray) -> float:
-    """The largest distance in units in the last place of float32; infinities and NaN must agree."""
-    with np.errstate(over="ignore"):
-        rounded = exact.astype(np.float32)
-    special = ~np.isfinite(rounded)
-    np.testing.assert_array_equal(got[special], rounded[special])
-    spacing = np.spacing(np.maximum(np.abs(rounded[~special]), np.float32(2.0**-126))).astype(np.float64)
-    return float(np.max(np.abs(got[~special].astype(np.float64) - exact[~special]) / spacing, initial=0.0))
 
 
 def spread(low: float, high: float, seed: int = 0) -> np.ndarray:

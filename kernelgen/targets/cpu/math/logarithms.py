@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from kernelgen.targets import coefficients
-from kernelgen.targets.cpu.math import tabulated
-from kernelgen.targets.cpu.math.polynomials import LN2_HIGH, LN2_LOW, clamped, polynomial
+from kernelgen.targets.cpu.math import tables, tabulated
+from kernelgen.targets.cpu.math.polynomials import (
+    LN2_HIGH,
+    LN2_LOW,
+    SIGNIFICAND_BITS,
+    clamped,
+    polynomial,
+    polynomial_by_pairs,
+)
 from kernelgen.targets.cpu.math.register_tables import on_whole_registers, serve
 from kernelgen.targets.cpu.text.values import Value
 
@@ -17,36 +24,43 @@ INFINITY, NAN = float("inf"), float("nan")
 
 def log(x: Value) -> Value:
     """``x = 2^e (1 + f)`` with ``sqrt(1/2) <= 1 + f < sqrt(2)``, then a polynomial in f."""
-    if serve(x):
+    if serve(x, len(tables.LOG_START)):
         return on_whole_registers(tabulated.log, x)
     is_subnormal = x.compare("olt", 2.0**-126)
-    scaled = is_subnormal.select(x * 2.0**23, x)
-    offset = scaled.bits() - SQRT_HALF_BITS
-    f = ((offset & 0x7FFFFF) + SQRT_HALF_BITS).as_float() - 1.0
-    e = offset.binary("ashr", 23).convert("sitofp", "float")
-    e = is_subnormal.select(e - 23.0, e)
-    square = f * f
-    tail = (square * f).fma(polynomial(f, coefficients.LOG), e * LN2_LOW).fma(1.0, square * -0.5)
-    result = e.fma(LN2_HIGH, f + tail)
-    result = x.compare("olt", INFINITY).select(result, x)
-    result = x.compare("oeq", 0.0).select(x.like(-INFINITY), result)
-    return x.compare("olt", 0.0).select(x.like(NAN), result)
+    bits = is_subnormal.select(x * 2.0**SIGNIFICAND_BITS, x).bits()
+    least = is_subnormal.select(bits.like(SQRT_HALF_BITS + (SIGNIFICAND_BITS << SIGNIFICAND_BITS)), SQRT_HALF_BITS)
+    return _with_limits(_normal_log(bits - least), x)
 
 
 def log1p(x: Value) -> Value:
     """``log(u) + (x - (u - 1)) / u`` with ``u`` the rounded sum ``1 + x``: the second term restores what rounding lost."""
-    if serve(x):
+    if serve(x, len(tables.LOG_START)):
         return on_whole_registers(tabulated.log1p, x)
     u = x + 1.0
     lost = x - (u - 1.0)
-    result = log(u) + lost / u
-    is_plain = x.compare("ogt", -1.0) & x.compare("olt", INFINITY)
-    return x.compare("oeq", 0.0).select(x, is_plain.select(result, log(u)))
+    result = _with_limits(_normal_log(u.bits() - SQRT_HALF_BITS) + lost / u, u)
+    return x.compare("oeq", 0.0).select(x, result)
 
 
 def log1p_up_to_one(x: Value) -> Value:
     """``x + x^2 P(x)`` for x from 0 to 1: no exponent has to be taken apart."""
     return (x * x).fma(polynomial(x, coefficients.LOG1P_UP_TO_ONE), x)
+
+
+def _normal_log(offset: Value) -> Value:
+    """The logarithm of a float whose bits are ``offset`` beyond those of ``sqrt(1/2)``."""
+    f = ((offset & 0x7FFFFF) + SQRT_HALF_BITS).as_float() - 1.0
+    e = offset.binary("ashr", SIGNIFICAND_BITS).convert("sitofp", "float")
+    square = f * f
+    tail = (square * f).fma(polynomial_by_pairs(f, square, coefficients.LOG), e * LN2_LOW) + square * -0.5
+    return e.fma(LN2_HIGH, f + tail)
+
+
+def _with_limits(result: Value, x: Value) -> Value:
+    """``result``, the logarithm of ``x`` where that is finite."""
+    result = x.compare("olt", INFINITY).select(result, x)
+    result = x.compare("oeq", 0.0).select(x.like(-INFINITY), result)
+    return x.compare("olt", 0.0).select(x.like(NAN), result)
 
 
 def power(x: Value, y: Value) -> Value:

@@ -6,12 +6,14 @@ place of three, as the index is wide already where the whole integer becomes a f
 
 from __future__ import annotations
 
-from kernelgen.targets.cpu.math.register_tables import LANES, looked_up
+from kernelgen.targets.cpu.math.register_tables import looked_up
 from kernelgen.targets.cpu.text.values import Value
+
+NUMBERS = 16
 
 
 def low_as_float(whole: Value) -> Value:
     """``whole % 16`` of integers without a sign."""
-    if whole.lanes != LANES or not whole.function.module.host.looks_up(LANES):
-        return (whole & (LANES - 1)).convert("uitofp", "float")
-    return looked_up(whole.convert("zext", "i32"), range(LANES))
+    if whole.lanes != NUMBERS or not whole.function.module.host.looks_up(NUMBERS):
+        return (whole & (NUMBERS - 1)).convert("uitofp", "float")
+    return looked_up(whole.convert("zext", "i32"), range(NUMBERS))

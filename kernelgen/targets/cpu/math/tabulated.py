@@ -1,17 +1,28 @@
-"""exp, log, log1p, erf and tanh of 16 floats, by short polynomials whose coefficients are looked up in registers.
+"""exp, log, log1p, erf and tanh of 16 floats, by short polynomials whose coefficients are looked up in registers; erf and
+tanh of 8 floats too.
 
-Segments of arguments are told apart by four bits, and those are what the tables are indexed by. Errors are at most 1.3 units in
-the last place. :mod:`exponentials` and :mod:`logarithms` say what other processors do.
+Segments of arguments are told apart by four bits or three, and those are what the tables are indexed by. Errors are at most 1.3
+units in the last place. :mod:`exponentials` and :mod:`logarithms` say what other processors do.
 """
 
 from __future__ import annotations
 
 from kernelgen.targets.cpu.math import tables
-from kernelgen.targets.cpu.math.polynomials import LN2, LN2_HIGH, LN2_LOW, LOG2_E, ROUNDER, clamped, polynomial, scaled
-from kernelgen.targets.cpu.math.register_tables import LANES, looked_up
+from kernelgen.targets.cpu.math.polynomials import (
+    LN2,
+    LN2_HIGH,
+    LN2_LOW,
+    LOG2_E,
+    ROUNDER,
+    at_most,
+    clamped,
+    polynomial,
+    scaled,
+)
+from kernelgen.targets.cpu.math.register_tables import looked_up
 from kernelgen.targets.cpu.text.values import Value
 
-SIXTEENTHS_ROUNDER = ROUNDER / LANES  # adding it rounds to multiples of 1/16, of which the low bits are the index
+SIXTEENTHS_ROUNDER = ROUNDER / 16  # adding it rounds to multiples of 1/16, of which the low bits are the index
 INDEX_SHIFT = 19  # the four highest bits of a significand become the lowest
 NEAR_ONE, NAN_BELOW_ZERO = 0b0011, 0b1000
 """How a significand is taken: within 3/4 and 3/2; NaN for negative numbers."""
@@ -29,12 +40,12 @@ def exp(x: Value) -> Value:
 
 def erf(x: Value) -> Value:
     """By segments up to 4, where it is 1."""
-    return _odd(x, tables.ERF_SCALE, tables.ERF)
+    return _odd(x, tables.ERF[x.lanes])
 
 
 def tanh(x: Value) -> Value:
     """By segments up to 9, where it is 1."""
-    return _odd(x, tables.TANH_SCALE, tables.TANH)
+    return _odd(x, tables.TANH[x.lanes])
 
 
 def log(x: Value) -> Value:
@@ -57,18 +68,16 @@ def log1p(x: Value) -> Value:
     return _logarithm(segment, x.fma(share, -(x.like(1.0) - share)), minus_e)
 
 
-def _odd(x: Value, scale: float, table: tuple[tuple[float, ...], ...]) -> Value:
-    """A function that grows from 0 to 1: ``abs(x) = k / scale + r``, a polynomial in r with the coefficients of row k.
+def _odd(x: Value, table: tables.Segments) -> Value:
+    """A function that grows from 0 to 1: ``abs(x) = k / scale + r``, a polynomial in r with the coefficients of column k.
 
     Of the first segment, whose constant is 0, the polynomial is what is to be added to ``r``, so that small arguments keep
     their digits. Others have a constant larger than any ``r``.
     """
-    magnitude = x.intrinsic("fabs")
-    most = (LANES - 0.51) / scale
-    magnitude = magnitude.compare("ogt", most).select(magnitude.like(most), magnitude)
-    shifted = magnitude.fma(scale, ROUNDER)
-    r = (shifted - ROUNDER).fma(-1 / scale, magnitude)
-    first, *others = (looked_up(shifted.bits(), row) for row in table)
+    magnitude = at_most(x.intrinsic("fabs"), (x.lanes - 0.51) / table.scale)
+    shifted = magnitude.fma(table.scale, ROUNDER)
+    r = (shifted - ROUNDER).fma(-1 / table.scale, magnitude)
+    first, *others = (looked_up(shifted.bits(), row) for row in table.rows)
     total = others[-1]
     for term in reversed(others[:-1]):
         total = total.fma(r, term)
@@ -101,4 +110,4 @@ def _called(name: str, x: Value, *operands: str) -> Value:
     given = (*operands, "i16 -1", "i32 4")
     types = ", ".join(each[: each.index(">") + 1] if each[0] == "<" else each.split()[0] for each in given)
     callee = x.function.module.declare(f"llvm.x86.avx512.mask.{name}.ps.512", x.type, types)
-    return Value(x.function, x.function.assign(f"call {x.type} {callee}({', '.join(given)})"), "float", LANES)
+    return Value(x.function, x.function.assign(f"call {x.type} {callee}({', '.join(given)})"), x.kind, x.lanes)

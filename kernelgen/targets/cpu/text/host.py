@@ -33,6 +33,11 @@ class Host:
         return 1
 
     @property
+    def vector_floats(self) -> int:
+        """float32 numbers of a vector."""
+        return max(1, self.vector_bytes // 4)
+
+    @property
     def vector_registers(self) -> int:
         """How many vectors registers hold: the encoding that AVX-512 came with names 32, as ARM's does."""
         return 32 if "avx512vl" in self.features or "neon" in self.features else 16
@@ -76,12 +81,13 @@ class Host:
 
     def looks_up(self, floats: int) -> bool:
         """True when one instruction takes, for each lane, one of so many floats in a vector."""
-        return floats == 16 and "avx512f" in self.features
+        needs = {8: "avx2", 16: "avx512f"}
+        return needs.get(floats) in self.features
 
     @property
     def keeps_tables(self) -> bool:
         """True when the vectors that the emitter writes are those of which one instruction looks up floats."""
-        return self.looks_up(self.vector_bytes // 4)
+        return self.looks_up(self.vector_floats)
 
     @property
     def has_narrow_masks(self) -> bool:
