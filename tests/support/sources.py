@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -28,15 +29,26 @@ class Source:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    """Every Python file of the two packages, sorted by path."""
-    paths = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    return tuple(_read(path) for path in paths)
+    """Every Python file of the two packages, sorted by path.
+
+    Their million nodes stay to the end. Looking for garbage among them took four times as long as reading them.
+    """
+    gc.disable()
+    try:
+        return tuple(_read(path) for path in _paths())
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @cache
 def rooms() -> tuple[Path, ...]:
     """Every directory of the two packages that holds Python files."""
-    return tuple(sorted({(ROOT / source.path).parent for source in sources()}))
+    return tuple(sorted({path.parent for path in _paths()}))
+
+
+def _paths() -> list[Path]:
+    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
 def _read(path: Path) -> Source:
