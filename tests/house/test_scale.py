@@ -58,9 +58,7 @@ def files_naming() -> Counter[str]:
         text
         for source in sources()
         for text in {
-            node.value
-            for node in ast.walk(source.tree)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            node.value for node in source.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
     )
 

@@ -41,26 +41,24 @@ LAZY_IMPORTS = {
 
 
 def test_only_options_reads_the_environment() -> None:
-    readers = {source.path for source in sources() for node in ast.walk(source.tree) if _names_environment(node)}
+    readers = {source.path for source in sources() for node in source.nodes if _names_environment(node)}
     assert readers - ENVIRONMENT_READERS == set()
 
 
 def test_no_global_statement() -> None:
-    places = [_place(source, node) for source in sources() for node in ast.walk(source.tree) if _is_ambient(node)]
+    places = [_place(source, node) for source in sources() for node in source.nodes if _is_ambient(node)]
     assert places == []
 
 
 def test_own_modules_are_imported_at_the_top_unless_declared() -> None:
-    inner = {source.path for source in sources() if any(_inner_imports(source))}
-    undeclared = {_place(s, node) for s in sources() if s.path not in LAZY_IMPORTS for node in _inner_imports(s)}
-    assert undeclared == set()
-    assert set(LAZY_IMPORTS) - inner == set(), "these no longer import lazily: take them off the list"
+    inner = {s.path: places for s in sources() if (places := {_place(s, node) for node in _inner_imports(s)})}
+    undeclared = {path: places for path, places in inner.items() if path not in LAZY_IMPORTS}
+    assert undeclared == {}
+    assert set(LAZY_IMPORTS) - inner.keys() == set(), "these no longer import lazily: take them off the list"
 
 
 def test_every_failure_that_is_swallowed_is_named() -> None:
-    bare = [
-        _place(s, n) for s in sources() for n in ast.walk(s.tree) if isinstance(n, ast.ExceptHandler) and not n.type
-    ]
+    bare = [_place(s, n) for s in sources() for n in s.nodes if isinstance(n, ast.ExceptHandler) and not n.type]
     assert bare == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,12 @@ from tests.fuzz.onnx_models import FUZZER
 from tests.fuzz.outcome import Kind, Outcome
 
 SEEDS = range(300)
-SAMPLES = [draw(seed) for seed in SEEDS]
+
+
+@cache
+def sample(seed: int) -> ModelSample:
+    """The model of a seed, for all tests that look at it."""
+    return draw(seed)
 
 
 def model(nodes: list[Any], inputs: dict[str, Array], outputs: dict[str, Any], opset: int = 17) -> ModelSample:
@@ -53,27 +59,28 @@ def test_every_operator_of_onnx_is_drawn_or_left_out_for_a_reason() -> None:
 
 
 def test_samples_have_what_they_are_for() -> None:
-    types = {array.dtype.name for sample in SAMPLES for given in sample.sets for array in given.values()}
-    nodes = Counter(node.op_type for sample in SAMPLES for node in sample.model.graph.node)
-    symbolic = sum(any(d.dim_param for i in s.model.graph.input for d in i.type.tensor_type.shape.dim) for s in SAMPLES)
+    samples = [sample(seed) for seed in SEEDS]
+    types = {array.dtype.name for s in samples for given in s.sets for array in given.values()}
+    nodes = Counter(node.op_type for s in samples for node in s.model.graph.node)
+    symbolic = sum(any(d.dim_param for i in s.model.graph.input for d in i.type.tensor_type.shape.dim) for s in samples)
     odd = sum(
-        any(a.dtype.kind == "f" and not np.isfinite(a).all() for g in s.sets for a in g.values()) for s in SAMPLES
+        any(a.dtype.kind == "f" and not np.isfinite(a).all() for g in s.sets for a in g.values()) for s in samples
     )
-    skipped = [node for sample in SAMPLES for node in sample.model.graph.node if "" in (*node.input, *node.output)]
+    skipped = [node for s in samples for node in s.model.graph.node if "" in (*node.input, *node.output)]
     assert types == set(DATA_TYPES)
-    assert {sample.opset for sample in SAMPLES} == set(range(OLDEST_OPSET, NEWEST_OPSET + 1))
+    assert {s.opset for s in samples} == set(range(OLDEST_OPSET, NEWEST_OPSET + 1))
     assert len(nodes) > 140
-    assert symbolic > len(SAMPLES) / 5
-    assert odd > len(SAMPLES) / 10
+    assert symbolic > len(samples) / 5
+    assert odd > len(samples) / 10
     assert any("" in node.input for node in skipped)
     assert any("" in node.output for node in skipped)
 
 
 def test_a_seed_is_a_sample_and_text_holds_it() -> None:
     for seed in range(20):
-        kept = from_json(to_json(SAMPLES[seed]))
-        assert kept.model == draw(seed).model == SAMPLES[seed].model
-        for given, again in zip(kept.sets, SAMPLES[seed].sets, strict=True):
+        kept = from_json(to_json(sample(seed)))
+        assert kept.model == draw(seed).model == sample(seed).model
+        for given, again in zip(kept.sets, sample(seed).sets, strict=True):
             assert {name: array.tobytes() for name, array in given.items()} == {
                 name: array.tobytes() for name, array in again.items()
             }
@@ -83,7 +90,7 @@ def test_a_seed_is_a_sample_and_text_holds_it() -> None:
 def test_models_without_a_finding(level: int) -> None:
     passed = 0
     for seed in FINE:
-        outcome = FUZZER.check(SAMPLES[seed], level)
+        outcome = FUZZER.check(sample(seed), level)
         assert not outcome.is_finding, (seed, outcome)
         passed += outcome.kind is Kind.PASSED
     assert passed > len(FINE) / 2

@@ -24,7 +24,7 @@ def cases() -> dict[str, NodeCase]:
 @pytest.mark.parametrize(
     ("level", "first", "step"),
     [
-        *(pytest.param(2, share, SHARES, marks=pytest.mark.long if share % 2 else ()) for share in range(SHARES)),
+        *(pytest.param(2, share, SHARES, marks=pytest.mark.long if share % 4 else ()) for share in range(SHARES)),
         *((level, 13 + level, EVERY) for level in (0, 1, 3)),
     ],
 )

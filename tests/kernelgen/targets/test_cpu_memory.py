@@ -29,6 +29,13 @@ def alive(kind: type) -> int:
     return sum(isinstance(one, kind) for one in gc.get_objects())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def only_what_is_made_here() -> None:
+    """What other tests left, millions of objects, is not looked at each time that something is counted."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def libraries(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
     """Weak references to the linked code of a test."""

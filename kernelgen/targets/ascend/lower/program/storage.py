@@ -190,10 +190,10 @@ def _gap(taken: Sequence[tuple[int, int, Life]], life: Life, level: str, size: i
     """The lowest address with so many free bytes behind it, in its place of the banks where one is given."""
     start = _next(0, begin)
     for low, high, other in taken:
+        if low - start >= size:
+            break  # all others begin behind this one
         if high > start and _meet(life, other, level):
-            if low - start >= size:
-                break
-            start = max(start, _next(high, begin))
+            start = _next(high, begin)
     return start
 
 
