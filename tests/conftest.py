@@ -24,8 +24,6 @@ MISSING = [name for name, place in {"torch": find_spec("torch"), "browser": CHRO
 collect_ignore = [f"with_{name}" for name in MISSING]
 NVIDIA_DEVICE = Path("/dev/nvidia0")
 CACHE_VARIABLE = "GRAPHKERNEL_CACHE_DIR"
-YOUNG_OBJECTS = 20_000
-"""Made before garbage is looked for among them."""
 
 hypothesis.settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("full", max_examples=500, deadline=None)
@@ -79,11 +77,8 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """No later collection of garbage has to walk over what was collected, and there are fewer of them: a kernel is made of so
-    many objects that most collections found them all in use.
-    """
+    """No later collection of garbage has to walk over what was collected."""
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS)
     gc.enable()
 
 

@@ -1,4 +1,4 @@
-"""ONNX's own operator tests, at the usual level all of them; ``python -m tests.onnx_node_tests`` runs all at each."""
+"""ONNX's own operator tests: a quarter at level 2, all with `make test-long`; ``python -m tests.onnx_node_tests`` at each."""
 
 from __future__ import annotations
 
