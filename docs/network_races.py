@@ -67,6 +67,7 @@ ELSEWHERE = (
     Kind("whole_networks_xeon.json", "Transformers on a Xeon"),
     Kind("image_networks_xeon.json", "Networks of images on a Xeon"),
     Kind("quantized_networks_xeon.json", "Quantized networks on a Xeon without AMX", "int8"),
+    Kind("networks_avx2.json", "Networks on an EPYC with AVX2 alone"),
 )
 """On a processor of another maker, or an older one."""
 

@@ -202,7 +202,8 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
     least = LEAST_SHARE if _weight_bytes(band, columns) <= MOST_WEIGHT_BYTES else LEAST_PASS
 
     def time(share: int) -> float:
-        """The cycles of a row in shares of this size, those of fewer than the least rows behind all others."""
+        """The cycles of a row in shares of this size, those of fewer than the least rows behind all others. Shares of as many
+        whole blocks take equally long, whatever their last bits say."""
         return inf if share < least else round(row_time(share, columns, limits.unit, sides.line), 6)
 
     share = min(dealt, key=lambda share: (time(share), -share), default=rows)

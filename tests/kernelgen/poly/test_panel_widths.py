@@ -12,7 +12,8 @@ from kernel_examples import Writer, tensor
 
 from kernelgen.composite.description import KernelDesc
 from kernelgen.driver import compile
-from kernelgen.nest.nodes import Space
+from kernelgen.nest.nodes import For, Space
+from kernelgen.nest.walk import statements
 from kernelgen.plan import CpuPlan, Plan, VectorUnit
 from kernelgen.poly.model.register_cost import BlockRules, block_for, panel_widths
 from kernelgen.tensor.dims import Sym
@@ -51,6 +52,16 @@ def test_widths_take_all_whole_vectors(columns: int, vectors: int, lanes: int, t
 def test_the_block_that_leaves_two_vectors_is_taken() -> None:
     """Two panels of one vector would wait for their sums: their blocks have four of them, where eight are under way."""
     assert block_for(784, 256, BlockRules(SIXTEEN_REGISTERS.unit)) == (4, 24)
+
+
+def test_wide_blocks_wait_for_their_vectors() -> None:
+    """2 x 40 would leave no single vector of 512 columns, but its five vectors come from the second cache for two rows."""
+    assert block_for(784, 512, BlockRules(SIXTEEN_REGISTERS.unit)) == (4, 24)
+
+
+def test_of_shares_that_take_equally_long_the_largest_is_taken() -> None:
+    kernel = compile(product(784, 32, 256), constants=(1, 2), plan=Plan(SIXTEEN_REGISTERS))
+    assert max(part.step for part in statements(kernel.nest.body) if isinstance(part, For)) == 392
 
 
 @pytest.mark.parametrize(("columns", "panels"), [(40, [40]), (64, [24, 16]), (56, [24, 8]), (48, [24]), (67, [24, 16])])
