@@ -106,21 +106,21 @@ class _Panel:
     @property
     def is_counted(self) -> bool:
         """Whether all its loops over rows have known numbers of turns."""
-        return None not in self._known_turns()
+        return self._known_turns() is not None
 
     def _turns(self) -> int:
         if not self.rows:
             return 1
         known = self._known_turns()
-        return FIRST_TURNS if None in known else prod(each for each in known if each is not None)
+        return FIRST_TURNS if known is None else prod(known)
 
-    def _known_turns(self) -> list[int | None]:
-        """Of each loop over rows."""
+    def _known_turns(self) -> list[int] | None:
+        """Of each loop over rows; None where one of them is not known."""
         lengths = [ix.subtract(row.upper, row.lower) for row in self.rows]
-        return [
-            -(-length.value // row.step) if isinstance(length, n.Num) else None
-            for row, length in zip(self.rows, lengths, strict=True)
-        ]
+        known = [length.value for length in lengths if isinstance(length, n.Num)]
+        if len(known) < len(lengths):
+            return None
+        return [-(-length // row.step) for row, length in zip(self.rows, known, strict=True)]
 
     def _begin(self, share: int, turns: int) -> n.Index:
         """Where the ``share`` of this one of the ``turns`` begins: that of the last one from there on where more may follow.
@@ -128,7 +128,7 @@ class _Panel:
         Row by row, so that it is a sum of products: blocks of 6 rows would be counted by a division in each term of the sums.
         """
         known = self._known_turns()
-        if None in known:
+        if known is None:
             (row,) = self.rows
             passed = ix.minimum(ix.subtract(n.Var(row.var), row.lower), n.Num((turns - 1) * row.step))
             return ix.multiply(passed, n.Num(share // row.step))
@@ -136,7 +136,7 @@ class _Panel:
         for row, count in zip(reversed(self.rows), reversed(known), strict=True):
             passed = ix.subtract(n.Var(row.var), row.lower)
             total = ix.add(ix.multiply(passed, n.Num(share // row.step)), total)
-            share *= count or 1
+            share *= count
         return total
 
     def _terms(self) -> int:
