@@ -326,7 +326,7 @@ def _of_phases(node: Node) -> float:
 
 
 def _library_share(node: Node, kind: Windows) -> float:
-    """Of all multiplications; of images of one row less, since onnxruntime shares rows among threads."""
+    """Of all multiplications; less of images of one row, since onnxruntime shares rows among threads, and of narrow groups."""
     if kind is Windows.GROUPS and _elements((1, sizes_of(node).weights[1])) < LEAST_GROUP:
         return NARROW_GROUPS
     is_line = sizes_of(node).image[2] == 1 and kind is not Windows.PLANES

@@ -17,9 +17,7 @@ from math import inf
 
 from kernelgen.plan import LoopPlan
 from kernelgen.poly.mapping.axis import Axis, element_stride
-from kernelgen.transforms.cpu.prefetching.hints import is_large
-
-PAGE_BYTES = 4096
+from kernelgen.transforms.cpu.prefetching.hints import PAGE_BYTES, is_large
 
 
 def by_pages(axes: Sequence[Axis], loops: tuple[LoopPlan, ...]) -> tuple[tuple[LoopPlan, ...], tuple[str, ...]]:
