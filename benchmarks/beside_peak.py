@@ -14,7 +14,10 @@ from benchmarks.whole_networks.limits import limits
 
 ORT = "onnxruntime"
 CACHE_BYTES = 64 << 20
-"""Of all copies of the weights together, or more."""
+"""Of all copies of the weights together, or more: of as many as there may be."""
+
+MOST_COPIES = 32
+"""Of few weights, which stay in a cache in networks as well."""
 
 GREATEST_ERROR = {OURS: 1e-4, ORT: 1e-4}
 
@@ -55,7 +58,7 @@ def beside_peak(
     found: Record = {"peak_gflops": peak}
     for work in works:
         given = work.tiny if tiny else work
-        copies = 2 if tiny else 1 + CACHE_BYTES // given.weight_bytes
+        copies = 2 if tiny else min(MOST_COPIES, 1 + CACHE_BYTES // given.weight_bytes)
         entrants = tuple(contestants(given, copies))
         record = on_one_thread(given.name, entrants, truth(given), GREATEST_ERROR, rounds, tiny=tiny)
         mine = Spread(**record["contestants"][OURS])

@@ -116,11 +116,7 @@ def _contestants(chain: Chain, copies: int) -> Iterator[Contestant]:
     if find_spec("onnxruntime") is not None:
         makers[ORT] = _library
     for name, make in makers.items():
-        yield turning(name, [make(model, image) for _ in range(min(copies, MOST_COPIES))])
-
-
-MOST_COPIES = 32
-"""Of chains with few weights, which stay in a cache in networks as well."""
+        yield turning(name, [make(model, image) for _ in range(copies)])
 
 
 def _ours(model: ModelProto, image: Array) -> Callable[[], Any]:

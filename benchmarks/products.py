@@ -63,8 +63,17 @@ PRODUCTS = (
     Product(16, 768, 3072),
     Product(8, 768, 3072),
     Product(1, 768, 3072),
+    Product(3136, 256, 64),
+    Product(784, 512, 128),
+    Product(784, 512, 256),
+    Product(196, 1024, 256),
+    Product(196, 256, 1024),
+    Product(49, 2048, 512),
+    Product(49, 512, 2048),
 )
-"""Of encoders, patch transformers, an audio encoder and decoders."""
+"""Of encoders, patch transformers, an audio encoder and decoders; the last ones are convolutions of 1 x 1 windows inside residual
+networks, whose rows are the places of an image.
+"""
 
 TINY = 16, 5
 """At most so many terms and columns, and rows, keep a benchmark alive in a test."""

@@ -43,6 +43,7 @@ from kernelgen.transforms.cpu.jam_stencils import jam_stencils
 from kernelgen.transforms.cpu.join_panels import join
 from kernelgen.transforms.cpu.keep_rows import keep_rows
 from kernelgen.transforms.cpu.pack_panels import pack
+from kernelgen.transforms.cpu.prefetching.blocks import prefetch_blocks
 from kernelgen.transforms.cpu.prefetching.factors import prefetch_factors
 from kernelgen.transforms.cpu.prefetching.later_rows import prefetch_later_rows
 from kernelgen.transforms.cpu.prefetching.panels import prefetch
@@ -189,6 +190,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
         "loops are as they stay, and each turn may ask for its share of what comes next",
         sizes=lambda plan: plan.cpu.ahead,
     ),
+    Stage(prefetch_blocks, "the same for the rows of the next block, and for what follows the sums of this one"),
     Stage(prefetch_factors, "the same for factors of products that come in tiles"),
     Stage(prefetch_summed_rows, "the same for rows that are added up several at once, which are as many streams"),
     Stage(prefetch_rows, "the same for loops of tiles, of which some read arguments and others compute"),
