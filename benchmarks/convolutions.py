@@ -111,12 +111,12 @@ def run(chains: Sequence[Chain], *, rounds: int, tiny: bool) -> Record:
 
 def _contestants(chain: Chain, copies: int) -> Iterator[Contestant]:
     """Each turns through its copies; an answer is that of the first."""
-    model, image = _model(chain), _values(1, chain.layers[0].channels, chain.side, chain.side)
+    image = _values(1, chain.layers[0].channels, chain.side, chain.side)
     makers: dict[str, Callable[[ModelProto, Array], Callable[[], Any]]] = {OURS: _ours}
     if find_spec("onnxruntime") is not None:
         makers[ORT] = _library
     for name, make in makers.items():
-        yield turning(name, [make(model, image) for _ in range(copies)])
+        yield turning(name, [make(_model(chain, copy), image) for copy in range(copies)])
 
 
 def _ours(model: ModelProto, image: Array) -> Callable[[], Any]:
@@ -137,7 +137,7 @@ def _library(model: ModelProto, image: Array) -> Callable[[], Any]:
     return lambda: session.run(None, {"image": image})
 
 
-def _model(chain: Chain) -> ModelProto:
+def _model(chain: Chain, copy: int) -> ModelProto:
     from onnx import TensorProto, helper, numpy_helper
 
     held: dict[str, Array] = {"zero": np.array(0, np.float32), "six": np.array(6, np.float32)}
@@ -147,7 +147,7 @@ def _model(chain: Chain) -> ModelProto:
         first = last
         for number, layer in enumerate(chain.layers):
             name = f"y{part}_{number}"
-            held |= {f"{name}_w": _weights(layer), f"{name}_b": _bias(layer)}
+            held |= dict(zip((f"{name}_w", f"{name}_b"), _constants(layer, copy, part), strict=True))
             nodes.append(helper.make_node("Conv", [last, f"{name}_w", f"{name}_b"], [name], **layer.attributes))
             last = name
             if layer.bounded:
@@ -163,26 +163,27 @@ def _model(chain: Chain) -> ModelProto:
 
 def _truth(chain: Chain) -> Array:
     image = _values(1, chain.layers[0].channels, chain.side, chain.side).astype(np.float64)
-    for _ in range(chain.parts):
+    for part in range(chain.parts):
         first = image
         for layer in chain.layers:
+            weights, bias = _constants(layer, 0, part)
             attrs = Attrs.of(pad=(layer.window // 2,) * 4, group=layer.attributes["group"])
-            image = CONV2D.meaning(image, _weights(layer).astype(np.float64), attrs=attrs)
-            image = image + _bias(layer)[:, None, None]
+            image = CONV2D.meaning(image, weights.astype(np.float64), attrs=attrs)
+            image = image + bias[:, None, None]
             image = np.clip(image, 0, 6) if layer.bounded else image
         image = image + first if chain.residual else image
     return image
 
 
-def _weights(layer: Layer) -> Array:
-    """So large that results are as large as what was read."""
-    return _values(*layer.weights) * np.float32((3 / prod(layer.weights[1:])) ** 0.5)
+def _constants(layer: Layer, copy: int, part: int) -> tuple[Array, Array]:
+    """Weights so large that results are as large as what was read, and a bias.
+
+    Each ``copy`` and ``part`` has numbers of its own: equal ones would lie in memory once.
+    """
+    size, seed = np.float32((3 / prod(layer.weights[1:])) ** 0.5), (copy, part)
+    return _values(*layer.weights, seed=seed) * size, _values(layer.results, seed=seed)
 
 
-def _bias(layer: Layer) -> Array:
-    return _values(layer.results)
-
-
-def _values(*shape: int) -> Array:
+def _values(*shape: int, seed: tuple[int, int] = (0, 0)) -> Array:
     """The same in every process, between -1 and 1."""
-    return np.random.default_rng(0).random(shape, np.float32) * np.float32(2) - np.float32(1)
+    return np.random.default_rng(seed).random(shape, np.float32) * np.float32(2) - np.float32(1)

@@ -69,7 +69,8 @@ def on_one_thread(
     Raises ArithmeticError for answers to ``name`` that are off the ``truth`` by more of its largest number than ``errors`` say.
     """
     for contestant in contestants:
-        assert contestant.answer is not None
+        if contestant.answer is None:
+            continue
         error = float(np.abs(contestant.answer() - truth).max() / np.abs(truth).max())
         if not error <= errors[contestant.name]:
             raise ArithmeticError(f"{name}: {contestant.name} is off by {error:.1e}")

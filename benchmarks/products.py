@@ -1,6 +1,6 @@
 """Products with constant weights on one thread: ours beside onnxruntime's, and the share of the processor's peak.
 
-Every call takes the next of several copies of the weights, which together are larger than the last cache: so a network meets
+Every call takes the next of several copies of the weights, which together are larger than most caches: so a network meets
 its weights. All contestants and the peak are of one run, by processor time: all of them run on one thread.
 """
 
@@ -71,7 +71,7 @@ PRODUCTS = (
     Product(49, 2048, 512),
     Product(49, 512, 2048),
 )
-"""Of encoders, patch transformers, an audio encoder and decoders; the last ones are convolutions of 1 x 1 windows inside residual
+"""Of encoders, patch transformers, an audio encoder and decoders; the last ones are convolutions of 1 x 1 windows in residual
 networks, whose rows are the places of an image.
 """
 
@@ -99,7 +99,7 @@ def _contestants(product: Product, copies: int) -> Iterator[Contestant]:
     if find_spec("onnxruntime") is not None:
         makers[ORT] = lambda weights, bias: _library(product, x, weights, bias)
     for name, make in makers.items():
-        yield turning(name, [make(*_constants(product)) for _ in range(copies)])
+        yield turning(name, [make(*_constants(product, copy)) for copy in range(copies)])
 
 
 def _ours(product: Product, x: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> Callable[[], Any]:
@@ -143,16 +143,17 @@ def _library(product: Product, x: np.ndarray, weights: np.ndarray, bias: np.ndar
     return lambda: session.run(None, {"x": x})
 
 
-def _constants(product: Product) -> tuple[np.ndarray, np.ndarray]:
-    return _values(product.terms, product.columns), _values(product.columns)
+def _constants(product: Product, copy: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of each ``copy``'s own: equal ones would lie in memory once."""
+    return _values(product.terms, product.columns, seed=copy), _values(product.columns, seed=copy)
 
 
-def _values(*shape: int) -> np.ndarray:
+def _values(*shape: int, seed: int = 0) -> np.ndarray:
     """The same in every process, between -1 and 1."""
-    return np.random.default_rng(0).random(shape, np.float32) * np.float32(2) - np.float32(1)
+    return np.random.default_rng(seed).random(shape, np.float32) * np.float32(2) - np.float32(1)
 
 
 def _truth(product: Product) -> np.ndarray:
-    x, (weights, bias) = _values(product.rows, product.terms), _constants(product)
+    x, (weights, bias) = _values(product.rows, product.terms), _constants(product, 0)
     y = x.astype(np.float64) @ weights + bias
     return y * (erf(y * 0.5**0.5) + 1) * 0.5 if product.gelu else y

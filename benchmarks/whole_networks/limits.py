@@ -36,6 +36,12 @@ def limits() -> Limits:
     return Limits(operations / _least(lambda: multiply(STEPS)) / 1e9, READ_BYTES / _least(read) / 1e9)
 
 
+def multiply_adds(operations: int) -> Callable[[], object]:
+    """A call that takes as long as so many multiplications and additions of float32 at least do."""
+    multiply, steps = _multiply(), max(1, operations // (2 * CHAINS * _lanes()))
+    return lambda: multiply(steps)
+
+
 def _least(call: Callable[[], object]) -> float:
     found: list[float] = []
     for _ in range(ROUNDS):

@@ -56,7 +56,6 @@ def test_convolutions_run_and_agree_with_numpy(chain: Chain) -> None:
 @pytest.mark.parametrize("product", STORED_PRODUCTS[:4], ids=lambda product: product.name)
 def test_stored_products_run_and_agree_with_numpy(product: StoredProduct) -> None:
     record = run_stored_products([product], rounds=1, tiny=True)
-    assert record["bandwidth_gigabytes_per_second"] > 0
     assert record[product.name]["share_of_bandwidth"] > 0
     assert record[product.name]["times_of_ours"]["onnxruntime"]["median"] > 0
 
