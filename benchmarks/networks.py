@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,13 @@ class Launches:
 def kernel_launches(kernels: Sequence[Node], target: str) -> int:
     """The launches of kernels of a graph; equal ones are made once."""
     calls = Counter(to_desc(node, target).renamed("kernel") for node in kernels)
-    return sum(count * kernelgen.compile(desc, target).launches for desc, count in calls.items())
+    return sum(count * _launches(desc, target) for desc, count in calls.items())
+
+
+@cache
+def _launches(desc: kernelgen.KernelDesc, target: str) -> int:
+    """Levels share most kernels."""
+    return kernelgen.compile(desc, target).launches
 
 
 def run(names: Sequence[str] = (), *, tiny: bool = False) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from kernelgen.made_elsewhere import ElsewhereKernel, Order
 from tests.support.browser import CHROMIUM
 from tests.support.checked_plans import checked_plans as checked_plans
 from tests.support.golden import GoldenFile
+from tests.support.shared_kernels import CACHE_VARIABLE
+from tests.support.shared_kernels import shared_kernels as shared_kernels
 from tests.support.sizes import size_report
 
 MISSING = [name for name, place in {"torch": find_spec("torch"), "browser": CHROMIUM}.items() if place is None]
@@ -23,7 +25,6 @@ MISSING = [name for name, place in {"torch": find_spec("torch"), "browser": CHRO
 
 collect_ignore = [f"with_{name}" for name in MISSING]
 NVIDIA_DEVICE = Path("/dev/nvidia0")
-CACHE_VARIABLE = "GRAPHKERNEL_CACHE_DIR"
 
 hypothesis.settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("full", max_examples=500, deadline=None)

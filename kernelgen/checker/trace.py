@@ -33,12 +33,13 @@ class Frame:
     def touch(self, place: tuple[int, int], how: str) -> str:
         """Notes an access; the reason when it breaks the loop's promise, else nothing."""
         before = self.touched.get(place)
-        if before is None or before == (self.iteration, how):
+        if before is None:
             self.touched[place] = (self.iteration, how)
             return ""
         iteration, earlier = before
         if iteration == self.iteration:
-            self.touched[place] = (iteration, how if earlier == READ else WRITE)
+            if how != earlier:
+                self.touched[place] = (iteration, how if earlier == READ else WRITE)
             return ""
         harmless = how == earlier and (how == READ or (self.kind == "vector" and how != WRITE))
         self.touched[place] = (None, how)
@@ -113,14 +114,14 @@ class Memory:
 
     def load(self, index: tuple[int, ...], statement: int) -> int:
         """The number of an element."""
-        offset = self._offset(index, statement)
-        self._touch(offset, READ, index, statement)
+        offset = self._accessed(index, READ, statement)
         self.unread.discard(offset)
-        return self._value(offset, index, statement)
+        found = self.values.get(offset)
+        return self._value(offset, index, statement) if found is None else found
 
     def store(self, index: tuple[int, ...], value: int, statement: int) -> None:
         """Gives an element a number. Raises Found where that loses a number which nobody has read."""
-        offset = self._written(index, WRITE, statement)
+        offset = self._accessed(index, WRITE, statement)
         if offset in self.unread and self.trace.is_whole:
             raise self.trace.fail("kept", self._place(index), "loses a value that nobody has read", statement)
         self.values[offset] = value
@@ -128,7 +129,7 @@ class Memory:
 
     def accumulate(self, index: tuple[int, ...], reduction: str, value: int, statement: int) -> None:
         """Combines the number of an element with another one."""
-        offset = self._written(index, reduction, statement)
+        offset = self._accessed(index, reduction, statement)
         combine = function(reduction, self.kind, self.trace.ordered)
         self.values[offset] = combine(self._value(offset, index, statement), value)
         self.unread.add(offset)
@@ -157,11 +158,6 @@ class Memory:
             index.append(coordinate)
         return self._place(tuple(reversed(index)))
 
-    def _written(self, index: tuple[int, ...], how: str, statement: int) -> int:
-        offset = self._offset(index, statement)
-        self._touch(offset, how, index, statement)
-        return offset
-
     def _value(self, offset: int, index: tuple[int, ...], statement: int) -> int:
         found = self.values.get(offset)
         if found is not None:
@@ -172,25 +168,26 @@ class Memory:
             raise self.trace.fail("initialised", self._place(index), "is used and was never stored", statement)
         return 0
 
-    def _offset(self, index: tuple[int, ...], statement: int) -> int:
+    def _accessed(self, index: tuple[int, ...], how: str, statement: int) -> int:
+        """The row-major number of an element that ``statement`` touches at ``index``, and ``how``: one call for every access
+        of a run. Raises Found and OutOfSteps.
+        """
         offset = 0
         for coordinate, extent in zip(index, self.shape, strict=True):
             if not 0 <= coordinate < extent:
                 raise self.trace.fail("bounds", self._place(index), f"is outside of {list(self.shape)}", statement)
             offset = offset * extent + coordinate
-        return offset
-
-    def _touch(self, offset: int, how: str, index: tuple[int, ...], statement: int) -> None:
-        trace = self.trace
+        trace, place = self.trace, (self.number, offset)
         trace.accesses += 1
         trace.steps -= 1
         if trace.steps < 0:
             raise OutOfSteps
-        for frame in trace.frames[self.level :]:
-            clash = frame.touch((self.number, offset), how)
+        for frame in trace.frames[self.level :] if self.level else trace.frames:
+            clash = frame.touch(place, how)
             if clash:
                 message = f"({how} of iteration {frame.iteration}) {clash}"
                 raise trace.fail(frame.kind, self._place(index), message, statement)
+        return offset
 
     def _place(self, index: tuple[int, ...]) -> str:
         return f"{self.name}[{', '.join(map(str, index))}]"

@@ -51,6 +51,8 @@ def polynomial(index: Index, modulus: int) -> Polynomial:
             for term, coefficient in polynomial(right, modulus).items():
                 total[term] = total.get(term, 0) + sign * coefficient
             return _reduced(total, modulus)
+        case IndexBinary(IndexOp.MUL, left, Num(factor)):  # nearly all products: factors stay in order
+            return _reduced({term: value * factor for term, value in polynomial(left, modulus).items()}, modulus)
         case IndexBinary(IndexOp.MUL, left, right):
             return _product(polynomial(left, modulus), polynomial(right, modulus), modulus)
         case IndexBinary(IndexOp.MOD, left, Num(divisor)) if divisor % modulus == 0:
@@ -91,4 +93,4 @@ def _product(left: Polynomial, right: Polynomial, modulus: int) -> Polynomial:
 
 
 def _reduced(terms: Polynomial, modulus: int) -> Polynomial:
-    return {term: value % modulus for term, value in terms.items() if value % modulus}
+    return {term: rest for term, value in terms.items() if (rest := value % modulus)}

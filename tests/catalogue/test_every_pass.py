@@ -18,6 +18,8 @@ from kernelgen.tensor.graph import Graph
 from kernelgen.tensor.text import parse
 from tests.support.random_programs import programs
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 Program = tuple[Graph, list[np.ndarray[Any, Any]]]
 CATALOGUE = builtin_catalogue()
 FLAGS = ("", "--exact_precision_mode=false", "--target=gpu", "--target=ascend")

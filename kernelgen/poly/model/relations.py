@@ -1,9 +1,9 @@
 """A scop as isl sets and relations, and its dependences.
 
 Size symbols become isl parameters, each at least 1, and extents are affine expressions over them; an extent that is a
-product of symbols is a parameter of its own. Every access relation is written with the domain of its statement here, in
+product of symbols is a parameter of its own. Every access relation is restricted to the domain of its statement here, in
 one place: an unrestricted access lets instances that do not exist overwrite real data, and true dependences vanish
-silently.
+silently. The domain is read once: with each access its bounds took three quarters of the time of reading accesses.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def relations(scop: Scop, sizes: Mapping[str, int] | None = None, context: isl.C
     differences = {dim for dim in extents if _subtracts(dim) and names.keys() >= set(map(sym, dim.symbols))}
     fixed = {names[d]: value for d, value in _at(names, sizes).items()} if sizes else {}
     writer = _Writer(context, names, fixed, frozenset() if sizes else frozenset(differences))
+    domain = writer.set_of(scop)
     reads = writer.map_of(
-        (s, load.buffer.name, load.index) for s in scop.statements for p in s.body for load in loads_of(p)
+        domain, ((s, load.buffer.name, load.index) for s in scop.statements for p in s.body for load in loads_of(p))
     )
-    writes = writer.map_of(
-        (s, p.buffer.name, p.index) for s in scop.statements for p in s.body if isinstance(p, Store | Accumulate)
-    )
-    flow, reduction = _flow(writer, scop, reads, writes), _reduction(writer, scop)
-    return Relations(context, names, writer.set_of(scop), reads, writes, flow, reduction)
+    stores = ((s, p) for s in scop.statements for p in s.body if isinstance(p, Store | Accumulate))
+    writes = writer.map_of(domain, ((s, p.buffer.name, p.index) for s, p in stores))
+    flow, reduction = _flow(writer, scop, reads, writes), _reduction(writer, scop, domain)
+    return Relations(context, names, domain, reads, writes, flow, reduction)
 
 
 def _flow(writer: _Writer, scop: Scop, reads: isl.UnionMap, writes: isl.UnionMap) -> isl.UnionMap:
@@ -83,11 +83,11 @@ def _flow(writer: _Writer, scop: Scop, reads: isl.UnionMap, writes: isl.UnionMap
     return one_element.intersect(writer.union(order))
 
 
-def _reduction(writer: _Writer, scop: Scop) -> isl.UnionMap:
+def _reduction(writer: _Writer, scop: Scop, domain: isl.UnionSet) -> isl.UnionMap:
     reducing = [s for s in scop.statements if s.accumulations]
     if not reducing:
         return writer.union(())
-    accumulations = writer.map_of((s, p.buffer.name, p.index) for s in reducing for p in s.accumulations)
+    accumulations = writer.map_of(domain, ((s, p.buffer.name, p.index) for s in reducing for p in s.accumulations))
     same_element = accumulations.apply_range(accumulations.reverse())
     return same_element.intersect(writer.union(writer.later_instances(reducing)))
 
@@ -190,18 +190,16 @@ class _Writer:
         parts = "; ".join(f"{self.instance(s)} : {self.bounds(s)}" for s in scop.statements)
         return isl.UnionSet.read_from_str(self.context, f"{self.header}{{ {parts} }}")
 
-    def map_of(self, accesses: Iterable[tuple[Statement, str, tuple[Index, ...]]]) -> isl.UnionMap:
+    def map_of(
+        self, domain: isl.UnionSet, accesses: Iterable[tuple[Statement, str, tuple[Index, ...]]]
+    ) -> isl.UnionMap:
         symbols = [dim for dim in self.names if isinstance(dim, Sym) and _is_affine(dim)]
         sizes: dict[str, Index] = {dim.symbols[0]: Var(self.extent(dim)) for dim in symbols}
-        return self.union(
-            dict.fromkeys(
-                self.access(s, _place(name, tuple(substitute(i, sizes) for i in x))) for s, name, x in accesses
-            )
-        )
+        places = ((s, _place(name, tuple(substitute(i, sizes) for i in x))) for s, name, x in accesses)
+        return self.union(dict.fromkeys(self.access(s, place) for s, place in places)).intersect_domain(domain)
 
     def access(self, statement: Statement, place: tuple[str, ...]) -> str:
-        element, *known = place
-        return f"{self.instance(statement)} -> {element} : {' and '.join([*known, self.bounds(statement)])}"
+        return f"{self.instance(statement)} -> {' : '.join(place)}"
 
     def program_order(self, scop: Scop) -> Iterator[str]:
         """{ A[i] -> B[j] : A stands before B, both touch one buffer, at least one of them writes it }."""

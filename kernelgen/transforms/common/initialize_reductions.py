@@ -74,7 +74,7 @@ def _reduced(found: Sequence[_Found]) -> Iterator[tuple[str, str]]:
     for path, accumulation, guards in found:
         addressing, left = _addressing(path, accumulation.index), values_left(guards, path)
         yield from ((accumulation.buffer.name, loop.var) for loop in path if loop.var not in {*addressing, *left})
-        for other in found:
+        for other in found if left else ():
             name = other[1].buffer.name
             if name == accumulation.buffer.name and other[1].index != accumulation.index:
                 yield from ((name, var) for var in left if _may_meet((path, accumulation, guards), other, var))

@@ -12,6 +12,8 @@ import graphkernel as gk
 from graphkernel import ops
 from kernelgen.tensor.types import parse_type
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 CONSTANTS = [3.3, 1e20, -7.7e-20, 1 / 3, 65000.0, 0.0]
 SHAPES = [(2, 768), (2, 1000), (2, 33), (2, 1), (2, 4097)]
 

@@ -22,6 +22,8 @@ from tests.onnx_node_tests.cases import node_cases
 from tests.support.onnx_models import model, run_onnxruntime
 from tests.support.onnx_out import run_model, run_written, written
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 LEVELS = (0, 1, 2, 3)
 LACKING = "Could not find an implementation for"  # onnxruntime has few kernels for float64
 

@@ -14,6 +14,8 @@ from onnx import ModelProto, helper, numpy_helper
 import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 RNG = np.random.default_rng(0)
 BATCH, ROWS, HEADS, SIZE = 2, 7, 4, 16
 WIDTH = HEADS * SIZE

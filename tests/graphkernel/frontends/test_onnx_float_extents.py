@@ -13,6 +13,8 @@ import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model, run_onnxruntime
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 SIZES = ((1, 2, 10, 13), (2, 2, 7, 8), (1, 2, 9, 9))
 
 

@@ -14,6 +14,8 @@ from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.verify_table import verify_tables
 from tests.support.onnx_models import model, run_onnxruntime
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 RANDOM = np.random.default_rng(0)
 IMAGE = RANDOM.standard_normal((2, 3, 5, 7)).astype(np.float32)
 GRID = (RANDOM.uniform(-1, 1, (2, 4, 6, 2)) * 2.7).astype(np.float32)

@@ -13,6 +13,8 @@ from onnx import ModelProto, helper, numpy_helper
 import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 HEADS, SHARED, SIZE = 4, 2, 16
 Arrays = dict[str, np.ndarray]
 

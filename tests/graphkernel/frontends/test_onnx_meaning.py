@@ -13,6 +13,8 @@ import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model, run_onnxruntime
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 Array = np.ndarray[Any, Any]
 LEVELS = range(4)
 X = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)

@@ -11,6 +11,8 @@ from tests.onnx_node_tests.cases import NodeCase, node_cases
 from tests.onnx_node_tests.check import Kind, check, fault_of
 from tests.onnx_node_tests.opinion import Agrees, excuse
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 EVERY = 20
 SHARES = 8
 """Of all cases at level 2, so that several processes share them."""

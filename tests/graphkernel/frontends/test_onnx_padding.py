@@ -15,6 +15,8 @@ from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.verify_table import verify_tables
 from tests.support.onnx_models import model, run_onnxruntime
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 IMAGE = np.random.default_rng(0).standard_normal((2, 3, 5, 6)).astype(np.float32)
 FIXED, BATCH, OPEN = IMAGE.shape, ("N", *IMAGE.shape[1:]), ("N", "C", "H", "W")
 MODES = ("constant", "reflect", "edge", "wrap")

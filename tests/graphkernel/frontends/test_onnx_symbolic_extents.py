@@ -14,6 +14,8 @@ import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model, run_onnxruntime
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 node = helper.make_node
 Arrays = Mapping[str, Any]
 

@@ -15,6 +15,8 @@ import graphkernel
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.shape import TRANSPOSE
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 
 @dataclass(frozen=True)
 class Case:

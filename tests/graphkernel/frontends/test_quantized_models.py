@@ -17,6 +17,8 @@ from onnxruntime import quantization
 import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 3, 8, 8)).astype(np.float32)
 STEP = 1 / 255  # of the quantized probabilities: a number between two steps becomes either

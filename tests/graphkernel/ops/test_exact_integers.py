@@ -18,6 +18,8 @@ from graphkernel import ops
 from graphkernel.errors import TypeRuleError
 from graphkernel.ops import OPS
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 Array = np.ndarray[Any, Any]
 TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 LEVELS = range(4)

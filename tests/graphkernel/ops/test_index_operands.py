@@ -13,6 +13,8 @@ from graphkernel import ops
 from graphkernel.frontends.onnx.importer import import_onnx
 from tests.support.onnx_models import model
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 Array = np.ndarray[Any, Any]
 TABLES = (
     "bool",

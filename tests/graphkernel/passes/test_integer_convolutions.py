@@ -21,6 +21,8 @@ from graphkernel.passes.precision.integer_convolutions import integer_convolutio
 from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.verify import verify
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 Array = np.ndarray[Any, np.dtype[Any]]
 CHANNELS = 16
 FORMS: Mapping[str, tuple[int, int, int, Mapping[str, Any]]] = {

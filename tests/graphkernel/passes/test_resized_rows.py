@@ -13,6 +13,8 @@ from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.ops.library.host import ONNX
 from tests.support.onnx_models import model, run_onnxruntime
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 CHANNELS, SIDE = 32, 64
 RANDOM = np.random.default_rng(0)
 IMAGE = RANDOM.standard_normal((1, CHANNELS, SIDE, SIDE)).astype(np.float32)

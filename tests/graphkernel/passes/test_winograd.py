@@ -29,6 +29,8 @@ from kernelgen.tensor.operators.nn import CONV2D
 from kernelgen.tensor.operators.pieces import SPLIT, STRIDED_SLICE
 from kernelgen.tensor.types import TensorType, dtype
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 Network = Callable[[Tensor], Tensor]
 
 ROUNDING = 2.0**-24

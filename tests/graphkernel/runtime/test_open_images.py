@@ -16,12 +16,14 @@ from graphkernel.cluster.convolution_cost import Windows
 from graphkernel.frontends.onnx.importer import import_onnx
 from kernelgen.tensor.operators.nn import CONV2D
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 CHANNELS = 24
 SIZES = ((1, 1, 1), (1, 2, 3), (2, 7, 5), (1, 33, 17), (3, 16, 40), (1, 64, 51))
 CONVOLUTIONS: dict[str, tuple[int, int, int, int]] = {
     "points": (1, 1, 1, 0), "strided points": (1, 1, 2, 0), "dense": (1, 3, 1, 1), "strided dense": (1, 3, 2, 1),
     "wide": (1, 5, 2, 2), "planes": (CHANNELS, 3, 1, 1), "strided planes": (CHANNELS, 3, 2, 1),
-    "wide planes": (CHANNELS, 5, 2, 2), "groups": (3, 3, 1, 1), "strided groups": (3, 3, 2, 1),
+    "wide planes": (CHANNELS, 5, 2, 2), "groups": (6, 3, 1, 1), "strided groups": (6, 3, 2, 1),
 }  # fmt: skip
 """Groups, the side of a window, its stride, and the padding."""
 

@@ -13,6 +13,8 @@ from graphkernel.runtime.plan.verify_plan import verify_plan
 from graphkernel.runtime.steps.steps import KernelStep
 from tests.ranks.logged import Logged
 
+pytestmark = pytest.mark.usefixtures("shared_kernels")
+
 DRAW = np.random.default_rng(0)
 WEIGHT = DRAW.standard_normal((2, 512, 512)).astype(np.float32) / 16
 BIAS = DRAW.standard_normal(512).astype(np.float32)
