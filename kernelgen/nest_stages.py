@@ -34,6 +34,7 @@ from kernelgen.transforms.common.reuse_output_storage import share
 from kernelgen.transforms.common.scalarize import scalarize
 from kernelgen.transforms.common.settle_divisions import settle_divisions
 from kernelgen.transforms.common.split_index_sets import peel
+from kernelgen.transforms.cpu.byte_pairs import byte_pairs
 from kernelgen.transforms.cpu.byte_words import byte_words
 from kernelgen.transforms.cpu.digit_sums import digit_sums
 from kernelgen.transforms.cpu.factored_sums import factor_sums
@@ -128,6 +129,12 @@ BARRIERS_PLACED = NestForm("threads meet between accesses that conflict", _threa
 
 NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(initialize, "accumulators start from their neutral element where their loop starts", gives=(INITIALIZED,)),
+    Stage(
+        byte_pairs,
+        "where bytes become halves of words rows are made as such, before words of four take what is left",
+        lambda plan: plan.cpu.unit.adds_pairs,
+        needs=(WITHOUT_STORAGE,),
+    ),
     Stage(byte_words, "terms of bytes are one word before constants and panels are laid out by words"),
     Stage(
         digit_sums,

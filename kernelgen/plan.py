@@ -54,12 +54,14 @@ USUAL_PARTIALS = Partials()
 @dataclass(frozen=True)
 class VectorUnit:
     """The vector registers of a processor, and the elements of four bytes that each holds; whether one instruction adds
-    products of bytes to all of them, and whether registers of whole matrices do so with the bytes of many rows."""
+    products of bytes to all of them, or where none does one adds up pairs of products of halves of words; and whether
+    registers of whole matrices add up products of the bytes of many rows."""
 
     registers: int = 32
     lanes: int = 16
     adds_bytes: bool = False
     has_matrices: bool = False
+    adds_pairs: bool = False
 
 
 @dataclass(frozen=True)

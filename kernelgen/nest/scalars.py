@@ -56,6 +56,17 @@ def _byte_dot(unsigned: Any, signed: Any) -> Any:
     return products.sum(-1, dtype=np.int32)
 
 
+def _half_dot(left: Any, right: Any) -> Any:
+    """The sum of the two products of the halves of two words, which have signs."""
+    first, second = (np.asarray(word, np.int32)[..., None].view(np.int16).astype(np.int32) for word in (left, right))
+    return (first * second).sum(-1, dtype=np.int32)
+
+
+def _byte_halves(pair: Any) -> Any:
+    """The two bytes of a number of 16 bits, which have signs, as the halves of a word."""
+    return np.asarray(pair, np.uint16)[..., None].view(np.int8).astype(np.int16).view(np.int32)[..., 0]
+
+
 def _power_of_two(x: Any) -> Any:
     """The greatest power of two that is not above a normal number; 0 for numbers nearer to zero."""
     return (np.asarray(x, np.float32).view(np.int32) & EXPONENT_BITS).view(np.float32)
@@ -80,6 +91,8 @@ _TABLE = (
     _f("bitwise_xor", 2, np.bitwise_xor, 0.05),  # integers only
     _f("bitwise_and", 2, np.bitwise_and, 0.05),  # integers only
     _f("byte_dot", 2, _byte_dot, 0.1),  # of words of four bytes as int32, see kernelgen.transforms.cpu.byte_words
+    _f("half_dot", 2, _half_dot, 0.1),  # of words of two halves as int32, see kernelgen.transforms.cpu.byte_pairs
+    _f("byte_halves", 1, _byte_halves, 0.05, Result.GIVEN),  # of uint16 as int32
     _f("neg", 1, np.negative, 0.05),
     _f("abs", 1, np.abs, 0.05),
     _f("sign", 1, np.sign, 0.1),

@@ -27,7 +27,7 @@ from kernelgen.plan import CpuPlan
 from kernelgen.poly.grouping.computed_rows import computed_rows
 from kernelgen.poly.model.equal_axes import AxisClasses, Place, axis_classes
 from kernelgen.poly.model.product_recognition import is_product, kept_names, moves
-from kernelgen.poly.model.register_cost import LEAST_SHARE, OTHERS_CYCLES, row_time, rows_time
+from kernelgen.poly.model.register_cost import LEAST_SHARE, OTHERS_CYCLES, BlockRules, row_time, rows_time
 from kernelgen.poly.model.scop import Blocks, Iterator, Scop, Statement
 from kernelgen.poly.model.window_recognition import passes_panels_once
 from kernelgen.tensor.dims import Dim
@@ -107,10 +107,13 @@ def dealt_length(rows: int, columns: int, plan: CpuPlan) -> int | None:
 
     def time(length: int) -> float:
         blocks = -(-rows // length)
-        return -(-blocks // threads) * length * row_time(length, columns, unit) + reading * columns
+        return -(-blocks // threads) * length * row_time(length, columns, BlockRules(unit)) + reading * columns
 
     equal = (rows // count for count in range(threads, rows // LEAST_SHARE + 1, threads) if rows % count == 0)
-    shares = min((rows / threads * row_time(share, columns, unit) + reading * columns for share in equal), default=inf)
+    shares = min(
+        (rows / threads * row_time(share, columns, BlockRules(unit)) + reading * columns for share in equal),
+        default=inf,
+    )
     panels = rows_time(rows, columns, unit, threads) + reading * rows
     best = min(range(LEAST_SHARE, MOST_SHARE + 1, UNIT), key=lambda length: (time(length), -length))
     return best if time(best) < WORTH * min(shares, panels) else None

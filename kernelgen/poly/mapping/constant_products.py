@@ -96,6 +96,12 @@ class ConstantProduct:
     """Whether registers of matrices hold the sums."""
     line: int = 1
     """Vectors of results of which a line of memory is made: of bytes several, which products of bytes hand on."""
+    waiting: int = 0
+    """Registers that products wait in: those of halves of words, which bytes become, are added by another instruction."""
+
+    def rules(self, unit: VectorUnit) -> BlockRules:
+        """What its blocks are made for."""
+        return BlockRules(unit, line=self.line, waiting=self.waiting)
 
 
 def constant_product(band: Band, limits: CpuPlan) -> ConstantProduct | None:
@@ -104,13 +110,16 @@ def constant_product(band: Band, limits: CpuPlan) -> ConstantProduct | None:
         return None
     sides = _sides(band, band.scop.constants)
     matrices = sides is not None and takes_matrices(band, sides.row, sides.column, limits)
-    return sides and replace(sides, matrices=matrices, line=_line(band, limits.unit))
+    if sides is None or not _is_of_bytes(band):
+        return sides and replace(sides, matrices=matrices)
+    line = max(1, LINE_BYTES // limits.unit.lanes) if limits.unit.adds_bytes else 1
+    return replace(sides, matrices=matrices, line=line, waiting=int(limits.unit.adds_pairs))
 
 
-def _line(band: Band, unit: VectorUnit) -> int:
-    """The vectors of results that fill a line once they are bytes; one where what is multiplied is no bytes."""
-    reads = [read.buffer.dtype for axis in band.axes for statement, _ in axis.follows for read in statement.reads]
-    return max(1, LINE_BYTES // unit.lanes) if unit.adds_bytes and all(dtype.itemsize == 1 for dtype in reads) else 1
+def _is_of_bytes(band: Band) -> bool:
+    """Whether all that is multiplied is bytes."""
+    reads = (read.buffer.dtype for axis in band.axes for statement, _ in axis.follows for read in statement.reads)
+    return all(dtype.itemsize == 1 for dtype in reads)
 
 
 def _sides(band: Band, constants: frozenset[str]) -> ConstantProduct | None:
@@ -196,7 +205,7 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
     others = sum(axis.coincident for axis in band.axes) > 2
     if not isinstance(rows, int) or others or not band.outermost or columns is None:
         return None
-    dealt = [share for share in _equal_shares(rows, limits.threads) if _fits(share, columns, limits.unit, sides.line)]
+    dealt = [share for share in _equal_shares(rows, limits.threads) if _fits(share, columns, limits.unit, sides)]
     if sides.matrices:
         dealt = [share for share in dealt if share % rows_of_block(share) == 0]
     least = LEAST_SHARE if _weight_bytes(band, columns) <= MOST_WEIGHT_BYTES else LEAST_PASS
@@ -204,7 +213,7 @@ def share_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> int | None:
     def time(share: int) -> float:
         """The cycles of a row in shares of this size, those of fewer than the least rows behind all others. Shares of as many
         whole blocks take equally long, whatever their last bits say."""
-        return inf if share < least else round(row_time(share, columns, limits.unit, sides.line), 6)
+        return inf if share < least else round(row_time(share, columns, sides.rules(limits.unit)), 6)
 
     share = min(dealt, key=lambda share: (time(share), -share), default=rows)
     return share if share < rows else None
@@ -215,10 +224,11 @@ def _equal_shares(rows: int, threads: int) -> Iterator[int]:
     return (rows // count for count in range(threads, rows // LEAST_SHARE + 1, threads) if rows % count == 0)
 
 
-def _fits(share: int, columns: Dim, unit: VectorUnit, line: int) -> bool:
+def _fits(share: int, columns: Dim, unit: VectorUnit, sides: ConstantProduct) -> bool:
     """Whether blocks that leave none of its rows over lose little, and its results find room."""
-    best, whole = (block_for(share, columns, BlockRules(unit, whole, line=line)) for whole in (False, True))
-    if block_time(share, columns, whole, unit) > MOST_LOSS * block_time(share, columns, best, unit):
+    rules = sides.rules(unit)
+    best, whole = (block_for(share, columns, replace(rules, whole=whole)) for whole in (False, True))
+    if block_time(share, columns, whole, rules) > MOST_LOSS * block_time(share, columns, best, rules):
         return False
     return isinstance(columns, int) and (columns % whole[1] == 0 or share * columns <= MOST_ELEMENTS)
 
@@ -293,15 +303,16 @@ def block_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> Block:
     if sides.matrices:
         return rows_of_block(share_of(band, sides, limits) or rows), MATRIX_BLOCK
     around, threads = image_rows(band, sides), _sharing(band, sides, limits)
+    rules = replace(sides.rules(limits.unit), line=1)
     if around:
         terms = prod(axis.extents[0] for axis in band.axes if not axis.coincident and isinstance(axis.extents[0], int))
         widest = max(1, min(MOST_PANEL_BYTES // (FLOAT_BYTES * terms * limits.unit.lanes), MOST_VECTORS))
-        return block_for(rows, columns, BlockRules(limits.unit, widest=widest, threads=threads))
+        return block_for(rows, columns, replace(rules, widest=widest, threads=threads))
     share = share_of(band, sides, limits) or _block_length(band, sides)
     if share is None:
         widest = _widest_digits(band, limits.unit) if rows == 1 and limits.unit.adds_bytes else MOST_VECTORS
-        return block_for(rows, columns, BlockRules(limits.unit, widest=widest, threads=threads))
-    return block_for(share, columns, BlockRules(limits.unit, whole=True, line=sides.line))
+        return block_for(rows, columns, replace(rules, widest=widest, threads=threads))
+    return block_for(share, columns, replace(rules, whole=True, line=sides.line))
 
 
 def widths_of(band: Band, sides: ConstantProduct, limits: CpuPlan) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ Rows pass panels of columns; a block is a few rows of one panel. Multiplications
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelgen.plan import VectorUnit
 from kernelgen.tensor.dims import Dim
@@ -64,13 +64,17 @@ LOADED = _Term(latency=4.5, vector=1.2, element=0.3)
 to 1.27 times as long, 4 x 16 1.1 to 1.4, 3 x 24 1.01 to 1.03, 2 x 32 1.12 to 1.15, 2 x 40 1.2, 1 x 64 2.2, 7 x 8 1.4; the
 longer ones are those with a neighbour busy on the same core."""
 
+PAIRED = replace(LOADED, latency=1.0)
+"""Products of pairs of halves, of which sums of integers alone wait for each other: two instructions on three or four units."""
+
 
 @dataclass(frozen=True)
 class BlockRules:
     """What a block is made for: registers of a ``unit``.
 
     ``whole`` blocks leave no row over; ``widest`` are the vectors of a row at most; so many ``threads`` share the panels; so
-    many vectors make a ``line`` of memory where results are handed on.
+    many vectors make a ``line`` of memory where results are handed on; in so many registers products are ``waiting`` until a
+    second instruction adds them.
     """
 
     unit: VectorUnit
@@ -78,6 +82,7 @@ class BlockRules:
     widest: int = MOST_VECTORS
     threads: int = 1
     line: int = 1
+    waiting: int = 0
 
 
 def block_for(rows: Dim, columns: Dim, rules: BlockRules) -> Block:
@@ -89,37 +94,37 @@ def block_for(rows: Dim, columns: Dim, rules: BlockRules) -> Block:
         (count, vectors)
         for vectors in range(1, rules.widest + 1)
         for count in range(1, min(known, MOST_ROWS) + 1)
-        if count * vectors + vectors + 1 <= unit.registers
+        if count * vectors + vectors + 1 + rules.waiting <= unit.registers
         and not (rules.whole and known % count)
         and (not width or vectors * unit.lanes <= max(width, unit.lanes))
     ]
 
     def time(block: Block) -> float:
-        return _cycles(known, width, block, unit, rules.threads) * _of_lines(block[1], width, unit, rules.line)
+        return _cycles(known, width, block, rules) * _of_lines(block[1], width, unit, rules.line)
 
     count, vectors = min(fitting, key=lambda block: (time(block), -block[0] * block[1]))
     return count, vectors * unit.lanes
 
 
-def block_time(rows: int, columns: Dim, block: Block, unit: VectorUnit) -> float:
-    """The cycles of one term of all sums of ``rows`` and ``columns`` in blocks of the size ``block`` on a ``unit``."""
+def block_time(rows: int, columns: Dim, block: Block, rules: BlockRules) -> float:
+    """The cycles of one term of all sums of ``rows`` and ``columns`` in blocks of the size ``block``, made by the ``rules``."""
     width = columns if isinstance(columns, int) else 0
-    return _cycles(rows, width, (block[0], block[1] // unit.lanes), unit)
+    return _cycles(rows, width, (block[0], block[1] // rules.unit.lanes), replace(rules, threads=1))
 
 
-def row_time(share: int, columns: Dim, unit: VectorUnit, line: int = 1) -> float:
-    """The cycles of a row of ``columns`` on a ``unit``, of ``share`` rows of which whole blocks leave none over; ``line`` as in
-    :class:`BlockRules`."""
-    block = block_for(share, columns, BlockRules(unit, whole=True, line=line))
-    parts = _of_lines(block[1] // unit.lanes, columns if isinstance(columns, int) else 0, unit, line)
-    return block_time(share, columns, block, unit) / share * _distance(share, block) * parts
+def row_time(share: int, columns: Dim, rules: BlockRules) -> float:
+    """The cycles of a row of ``columns``, of ``share`` rows of which whole blocks, made by the ``rules``, leave none over."""
+    block = block_for(share, columns, replace(rules, whole=True))
+    vectors, width = block[1] // rules.unit.lanes, columns if isinstance(columns, int) else 0
+    parts = _of_lines(vectors, width, rules.unit, rules.line)
+    return block_time(share, columns, block, rules) / share * _distance(share, block) * parts
 
 
 def rows_time(rows: int, columns: int, unit: VectorUnit, threads: int) -> float:
     """The cycles of all ``rows``, which pass panel after panel of ``columns`` on a ``unit``, where ``threads`` share these."""
-    block = block_for(rows, columns, BlockRules(unit, threads=threads))
-    count, vectors = block[0], block[1] // unit.lanes
-    return _cycles(rows, columns, (count, vectors), unit, threads) * _distance(rows, block)
+    rules = BlockRules(unit, threads=threads)
+    block = block_for(rows, columns, rules)
+    return _cycles(rows, columns, (block[0], block[1] // unit.lanes), rules) * _distance(rows, block)
 
 
 def panel_widths(columns: Dim, width: int, lanes: int, threads: int = 1) -> tuple[int, ...]:
@@ -144,10 +149,10 @@ def _distance(rows: int, block: Block) -> float:
     return 1.0 if FLOAT_BYTES * rows * block[1] <= HANDED_BYTES else FAR
 
 
-def _cycles(rows: int, columns: int, block: Block, unit: VectorUnit, threads: int = 1) -> float:
-    """Of one term of all sums, on the one of the ``threads`` that takes most panels."""
-    count, vectors = block
-    term = NAMED if unit.registers >= VectorUnit().registers else LOADED
+def _cycles(rows: int, columns: int, block: Block, rules: BlockRules) -> float:
+    """Of one term of all sums, on the one of the threads that takes most panels."""
+    (count, vectors), unit, threads = block, rules.unit, rules.threads
+    term = NAMED if unit.registers >= VectorUnit().registers else LOADED if not rules.waiting else PAIRED
     cycles, left = 0.0, columns or threads * vectors * unit.lanes
     for width in panel_widths(left, vectors * unit.lanes, unit.lanes, threads):
         panels, left = divmod(left, width)

@@ -58,8 +58,8 @@ def _block(block: Block, counter: Iterator[int]) -> Block:
 
 
 def adds_bytes(part: Accumulate) -> bool:
-    """Whether it adds products of bytes, in one instruction that adds a sum too."""
-    return isinstance(part.value, Call) and part.value.function == "byte_dot"
+    """Whether it adds several products of bytes, in one instruction that adds a sum too or beside one."""
+    return isinstance(part.value, Call) and part.value.function in ("byte_dot", "half_dot")
 
 
 def _held(block: Block) -> set[str]:

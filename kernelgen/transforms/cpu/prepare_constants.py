@@ -92,9 +92,10 @@ class _Preparation:
         return expr
 
     def _widened(self, expr: n.Expr, scope: Scope) -> n.Expr:
-        """The same of elements that are packed as they are."""
+        """The same of elements that are packed as they are, or in pairs of bytes."""
         if isinstance(expr, n.Call):
-            return replace(expr, args=tuple(self._widened(each, scope) for each in expr.args))
+            inside = self.expression if expr.function == "byte_halves" else self._widened
+            return replace(expr, args=tuple(inside(each, scope) for each in expr.args))
         return self.expression(expr, scope)
 
     def _element(self, value: n.Expr, scope: Scope) -> n.Load | None:
@@ -111,7 +112,7 @@ class _Preparation:
         return element(self.arrays[array], loops)
 
 
-WIDENING = frozenset({"cast", "add", "sub", "mul", "floor_div", "floor_mod"})
+WIDENING = frozenset({"cast", "add", "sub", "mul", "floor_div", "floor_mod", "byte_halves"})
 """Functions that cost less than reading what they make of narrower elements."""
 
 

@@ -18,7 +18,7 @@ import graphkernel as gk
 from graphkernel.frontends.onnx.importer import import_onnx
 from graphkernel.handoff import to_desc
 from kernelgen.tensor.operators.matmul import MATMUL_INTEGER
-from kernelgen.transforms.cpu import byte_words
+from kernelgen.transforms.cpu import byte_pairs, byte_words
 from kernelgen.verify import verify
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -132,11 +132,12 @@ def test_its_kernels_are_proved(rows: int, terms: int, columns: int) -> None:
 
 
 def test_terms_that_are_paired_wrongly_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = byte_words.word
+    right = byte_words.at_term
 
-    def backwards(byte: Any, terms: Any, places: Any = range(byte_words.BYTES)) -> Any:
-        return right(byte, terms, tuple(reversed(places)) if byte.dtype.name == "int8" else places)
+    def backwards(byte: Any, terms: Any, several: int, place: int) -> Any:
+        return right(byte, terms, several, several - 1 - place if byte.dtype.name == "int8" else place)
 
-    monkeypatch.setattr(byte_words, "word", backwards)
+    for module in (byte_words, byte_pairs):
+        monkeypatch.setattr(module, "at_term", backwards)
     (node,) = kernel(3, 34, 17).operators
     assert verify(to_desc(node, "cpu"), "cpu").status == "failed"

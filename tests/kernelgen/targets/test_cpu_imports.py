@@ -31,7 +31,9 @@ FLOATS = tuple(dtype for dtype in REAL if dtype.is_float)
 OF_FLOATS = tuple(
     name
     for name, scalar in SCALARS.items()
-    if scalar.result is Result.SAME and scalar.arity in (1, 2) and not name.startswith(("logical", "bit", "byte"))
+    if scalar.result is Result.SAME
+    and scalar.arity in (1, 2)
+    and not name.startswith(("logical", "bit", "byte", "half"))
 )
 FORMS = {"scalar": 1, "vector and tail": 45}
 """Extents of the loop."""

@@ -23,7 +23,9 @@ def sizes_for(host: Host, threads: int = 1) -> CpuPlan:
     """The sizes for a processor and so many ``threads``; those of columns count elements of four bytes."""
     columns = VECTORS * max(host.vector_bytes, 16) // FLOAT_BYTES
     lanes = columns // VECTORS
-    unit = VectorUnit(host.vector_registers, lanes, host.adds_byte_products(lanes), host.has_matrices)
+    adds_bytes = host.adds_byte_products(lanes)
+    adds_pairs = host.adds_pairs(lanes) and not adds_bytes
+    unit = VectorUnit(host.vector_registers, lanes, adds_bytes, host.has_matrices, adds_pairs)
     ahead = FAR_AHEAD if host.follows_far else CpuPlan.ahead
     if host.vector_registers >= 32:
         return CpuPlan(block=(8, columns), points=(4, 4), unit=unit, threads=threads, ahead=ahead)

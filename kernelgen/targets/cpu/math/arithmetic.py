@@ -127,6 +127,8 @@ _TABLE: dict[str, Emit] = {
     "bitwise_xor": lambda _, a, b: a ^ b,
     "bitwise_and": lambda _, a, b: a & b,
     "byte_dot": lambda _, a, b: byte_products.added(a.like(0), a, b),
+    "half_dot": lambda _, a, b: byte_products.of_halves(a, b),
+    "byte_halves": lambda _, a: byte_products.widened(a),
     "floor_div": _by_family(_float_floor_div, lambda d, a, b: integers.floor_quotient(a, b, d)),
     "mod": _by_family(_fmod, lambda d, a, b: integers.truncated_remainder(a, b, d)),
     "floor_mod": _by_family(_float_floor_mod, lambda d, a, b: integers.floor_remainder(a, b, d)),

@@ -1,13 +1,14 @@
-"""Products of bytes, four to a word: one instruction of newer processors, which others do in several.
+"""Products of bytes, four to a word: one instruction of newer processors, which others do in several; and products of halves.
 
 ``total + u0 s0 + u1 s1 + u2 s2 + u3 s3`` of words ``u`` of bytes without a sign and ``s`` of bytes with one, modulo 2^32.
+Others multiply halves of words, which bytes become before where that can be (:mod:`kernelgen.transforms.cpu.byte_pairs`).
 """
 
 from __future__ import annotations
 
-from kernelgen.targets.cpu.text.values import Value, unify
+from kernelgen.targets.cpu.text.values import Value, unify, vector_type
 
-BYTES, BITS = 4, 8
+BYTES, BITS, HALF = 4, 8, 16
 LOW_BYTES = 0x00FF00FF
 """The lower byte of each half of a word."""
 
@@ -30,6 +31,23 @@ def added(total: Value, unsigned: Value, signed: Value) -> Value:
         byte = (signed << (BITS * (BYTES - 1) - shift)).binary("ashr", BITS * (BYTES - 1))
         total = total + (unsigned.binary("lshr", shift) & 0xFF) * byte
     return total
+
+
+def of_halves(left: Value, right: Value) -> Value:
+    """The products of the halves of the words ``left`` and ``right``, which have signs, as one sum."""
+    left, right = unify(left, right)
+    if left.function.module.host.adds_pairs(left.lanes):
+        return _pairs(left, _halves(right))
+    upper = left.binary("ashr", HALF) * right.binary("ashr", HALF)
+    return upper + (left << HALF).binary("ashr", HALF) * (right << HALF).binary("ashr", HALF)
+
+
+def widened(pair: Value) -> Value:
+    """The two bytes, with signs, of each ``pair`` of 16 bits as halves of words: one instruction, which may load them."""
+    text = pair.function.assign(f"bitcast {pair.typed} to <{2 * pair.lanes} x i8>")
+    halves = Value(pair.function, text, "i8", 2 * pair.lanes).convert("sext", "i16")
+    text = pair.function.assign(f"bitcast {halves.typed} to {vector_type('i32', pair.lanes)}")
+    return Value(pair.function, text, "i32", pair.lanes)
 
 
 def _by_pairs(unsigned: Value, signed: Value) -> Value:
