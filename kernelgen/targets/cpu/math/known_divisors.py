@@ -31,14 +31,13 @@ MOST_EXPONENT = 60
 """Of divisors: neither half of ``1 / s`` is tiny, and no quotient that is rounded to other numbers than 0."""
 
 
-def rounded_quotient(x: Value, divisor: float) -> Value | None:
-    """``x / divisor`` of floats rounded to the nearest integers, to even halfway; None where a division is needed."""
+def quotient_to_round(x: Value, divisor: float) -> Value | None:
+    """``x / divisor`` of floats that only its nearest integers are taken of; None where a division is needed."""
     found = reciprocal(divisor) if x.kind == "float" and x.function.module.host.has_fma else None
     if found is None:
         return None
     high, low = found
-    quotient = x.fma(high, x * low) if low else x * high
-    return quotient.intrinsic("roundeven")
+    return x.fma(high, x * low) if low else x * high
 
 
 @lru_cache(maxsize=4096)

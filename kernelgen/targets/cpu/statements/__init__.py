@@ -1,4 +1,4 @@
 """Straight-line statements: expressions, loads and stores, locals.
 
-Reading order: bound_checks, strided, access, known_bounds, expressions, locals, statements.
+Reading order: bound_checks, strided, access, known_bounds, quantized_bytes, expressions, locals, statements.
 """

@@ -8,12 +8,13 @@ from kernelgen.nest.nodes import Call, Expr, IndexValue, Literal, Load, Ref
 from kernelgen.targets.cpu.math import arithmetic, known_divisors, nibbles
 from kernelgen.targets.cpu.statements import access, known_bounds
 from kernelgen.targets.cpu.statements import bound_checks as borders
+from kernelgen.targets.cpu.statements.quantized_bytes import QuantizedByte, quantized_byte
 from kernelgen.targets.cpu.text.casts import cast
 from kernelgen.targets.cpu.text.formats import register_kind, rounded
 from kernelgen.targets.cpu.text.indices import index_value
 from kernelgen.targets.cpu.text.scope import Frame
 from kernelgen.targets.cpu.text.values import Value, constant
-from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, UINT8, UINT16, UINT32, DType
+from kernelgen.tensor.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, UINT8, UINT16, UINT32, DType
 
 _CONTRACTED = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract"}
 """Instructions of which LLVM may make one, where a product that says so is an operand of a sum that does."""
@@ -52,8 +53,10 @@ def _converted_index(value: Value, dtype: DType) -> Value:
 def _call(frame: Frame, call: Call) -> Value:
     if call.dtype == BOOL and len(call.args) == 2 and (lanes := borders.comparison(frame, call.function, *call.args)):
         return lanes
-    if call.function == "round" and (nearest := _rounded_quotient(frame, call.args[0])):
-        return nearest
+    if call.function == "round" and (quotient := _quotient_to_round(frame, call.args[0])):
+        return quotient.intrinsic("roundeven")
+    if call.function == "cast" and (quantized := _quantized(frame, call)):
+        return quantized
     if (whole := _of_low_bits(call)) is not None:
         return nibbles.low_as_float(expression(frame, whole))
     operands = [expression(frame, argument) for argument in call.args]
@@ -91,12 +94,31 @@ def _is_contracted(call: Call) -> bool:
     return call.function != "mul" or any(factor <= 1 and frexp(factor)[0] == 0.5 for factor in factors)
 
 
-def _rounded_quotient(frame: Frame, quotient: Expr) -> Value | None:
-    """The integers nearest to a quotient by a literal, without a division; None for other values."""
+def _quantized(frame: Frame, cast: Call) -> Value | None:
+    """A byte that a quantizer makes, or what is read of it as a wider number; None for other values."""
+    if (byte := quantized_byte(frame, cast)) is not None:
+        return _word(frame, byte).convert("trunc", register_kind(cast.dtype))
+    inner = frame.call_of(cast.args[0])
+    if cast.dtype not in (INT32, FLOAT32) or inner is None or inner.function != "cast":
+        return None
+    byte = quantized_byte(frame, inner)
+    if byte is None or not byte.is_word or (inner is not cast.args[0] and inner.args[0].loads):
+        return None
+    word = _word(frame, byte)
+    return word if cast.dtype == INT32 else word.convert("sitofp", "float")
+
+
+def _word(frame: Frame, byte: QuantizedByte) -> Value:
+    quotient = _quotient_to_round(frame, byte.number)
+    return byte.word(expression(frame, byte.number) if quotient is None else quotient)
+
+
+def _quotient_to_round(frame: Frame, quotient: Expr) -> Value | None:
+    """A quotient by a literal that is rounded next, without a division; None for other values."""
     call = frame.call_of(quotient)
     if call is None or call.function != "div" or call.dtype != FLOAT32:
         return None
     x, divisor = call.args
     if not isinstance(divisor, Literal) or (call is not quotient and not isinstance(x, Ref)):
         return None  # what was loaded for a binding may have changed since
-    return known_divisors.rounded_quotient(expression(frame, x), float(FLOAT32.numpy.type(divisor.value)))
+    return known_divisors.quotient_to_round(expression(frame, x), float(FLOAT32.numpy.type(divisor.value)))

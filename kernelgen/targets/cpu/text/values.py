@@ -129,6 +129,13 @@ class Value:
         """``self * factor + addend``, rounded once where the processor can."""
         return self.intrinsic("fmuladd", factor, addend)
 
+    def nearest(self) -> Value:
+        """The integers of 32 bits nearest to floats, to even halfway; unspecified of floats beyond them."""
+        kinds = [type_suffix(kind, self.lanes) for kind in ("i32", self.kind)]
+        made = vector_type("i32", self.lanes)
+        callee = self.function.module.declare(f"llvm.lrint.{'.'.join(kinds)}", made, self.type)
+        return self._made(f"call {made} {callee}({self.typed})", "i32")
+
     def splat(self, lanes: int) -> Value:
         """The value in every lane."""
         if lanes == self.lanes:
