@@ -102,7 +102,7 @@ def _quantized(frame: Frame, cast: Call) -> Value | None:
     if cast.dtype not in (INT32, FLOAT32) or inner is None or inner.function != "cast":
         return None
     byte = quantized_byte(frame, inner)
-    if byte is None or not byte.is_word or (inner is not cast.args[0] and inner.args[0].loads):
+    if byte is None or (inner is not cast.args[0] and inner.args[0].loads):
         return None
     word = _word(frame, byte)
     return word if cast.dtype == INT32 else word.convert("sitofp", "float")

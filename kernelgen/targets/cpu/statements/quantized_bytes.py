@@ -6,13 +6,14 @@ Bounds come first, so that one instruction rounds and converts; what reads the b
 
 Why both are equal. ``low``, ``high`` and ``z`` are small integers, so that ``round(x) + z`` is exact where it lies between the
 bounds, and beyond them it stays there; rounding is monotone and keeps integers, so that it may follow the bounds. NaN becomes
-the byte 0 by either: as the lower bound where that is 0, or in the low byte of what the processor makes of NaN where nothing
-is added to it. Where it would become another one the functions stay as they are.
+the byte 0 by either: as the lower bound where that is 0, else it is looked for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import numpy as np
 
 from kernelgen.nest.nodes import Call, Expr, Literal, Ref
 from kernelgen.targets.cpu.text.scope import Frame
@@ -20,7 +21,7 @@ from kernelgen.targets.cpu.text.values import Value
 from kernelgen.tensor.dtypes import FLOAT32, INT8, UINT8
 
 MOST = 1 << 20
-"""Of zero points and bounds: with these, floats hold all integers between bounds."""
+"""Of zero points: with these, floats hold all integers between the bounds of a byte."""
 
 
 @dataclass(frozen=True)
@@ -32,25 +33,17 @@ class QuantizedByte:
     low: int
     high: int
 
-    @property
-    def is_word(self) -> bool:
-        """Whether the word is the byte's own number, NaN or not."""
-        return self.low == 0
-
     def word(self, number: Value) -> Value:
-        """An int32 whose low byte this is, of the ``number`` that is not rounded yet."""
+        """The byte as an int32, of the ``number`` that is not rounded yet."""
         low, high = (number.like(float(bound - self.zero)) for bound in (self.low, self.high))
-        first, second = (
-            (number, low) if self.is_word else (low, number)
-        )  # the second one is taken where one is no number
-        above = first.compare("ogt", second).select(first, second)
-        bounded = high.compare("olt", above).select(high, above)
-        whole = bounded.nearest()
-        return whole + self.zero if self.zero else whole
+        above = number.compare("ogt", low).select(number, low)  # the second one where the first is no number
+        whole = high.compare("olt", above).select(high, above).nearest()
+        moved = whole + self.zero if self.zero else whole
+        return number.compare("ord", number).select(moved, 0) if self.low else moved
 
 
 def quantized_byte(frame: Frame, cast: Call) -> QuantizedByte | None:
-    """How a ``cast`` in ``frame`` makes a byte; None where it is no such, or NaN would become another one."""
+    """How a ``cast`` in ``frame`` makes a byte; None where it is no such."""
     if cast.dtype not in (INT8, UINT8) or cast.args[0].dtype != FLOAT32:
         return None
     below = _with_number(frame, cast.args[0], "minimum")
@@ -61,7 +54,8 @@ def quantized_byte(frame: Frame, cast: Call) -> QuantizedByte | None:
     moved = _with_number(frame, shifted, "add")
     number, zero = moved or (shifted, 0)
     rounded = frame.call_of(number)
-    if rounded is None or rounded.function != "round" or low > high or (low and zero):
+    held = np.iinfo(cast.dtype.numpy)
+    if rounded is None or rounded.function != "round" or not held.min <= low <= high <= held.max:
         return None
     is_bound = any(isinstance(part, Ref) for part in (cast.args[0], below[0], shifted, number))
     if is_bound and rounded.args[0].loads:
