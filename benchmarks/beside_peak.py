@@ -23,6 +23,11 @@ MOST_COPIES = 32
 GREATEST_ERROR = {OURS: 1e-4, ORT: 1e-4}
 
 
+def values(*shape: int, seed: int | tuple[int, ...] = 0) -> np.ndarray:
+    """Floats of a ``shape`` between -1 and 1, the same for a ``seed`` in every process."""
+    return np.random.default_rng(seed).random(shape, np.float32) * np.float32(2) - np.float32(1)
+
+
 class Work(Protocol):
     """``operations`` are multiplications and additions, ``weight_bytes`` those of one copy; ``tiny`` takes no time."""
 

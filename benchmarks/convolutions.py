@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import graphkernel as gk
-from benchmarks.beside_peak import ORT, beside_peak
+from benchmarks.beside_peak import ORT, beside_peak, values
 from benchmarks.contestants import OURS, Contestant
 from benchmarks.measure import turning
 from benchmarks.record import Record
@@ -111,7 +111,7 @@ def run(chains: Sequence[Chain], *, rounds: int, tiny: bool) -> Record:
 
 def _contestants(chain: Chain, copies: int) -> Iterator[Contestant]:
     """Each turns through its copies; an answer is that of the first."""
-    image = _values(1, chain.layers[0].channels, chain.side, chain.side)
+    image = values(1, chain.layers[0].channels, chain.side, chain.side)
     makers: dict[str, Callable[[ModelProto, Array], Callable[[], Any]]] = {OURS: _ours}
     if find_spec("onnxruntime") is not None:
         makers[ORT] = _library
@@ -147,7 +147,7 @@ def _model(chain: Chain, copy: int) -> ModelProto:
         first = last
         for number, layer in enumerate(chain.layers):
             name = f"y{part}_{number}"
-            held |= dict(zip((f"{name}_w", f"{name}_b"), _constants(layer, copy, part), strict=True))
+            held |= dict(zip((f"{name}_w", f"{name}_b"), layer_constants(layer, copy, part), strict=True))
             nodes.append(helper.make_node("Conv", [last, f"{name}_w", f"{name}_b"], [name], **layer.attributes))
             last = name
             if layer.bounded:
@@ -162,11 +162,11 @@ def _model(chain: Chain, copy: int) -> ModelProto:
 
 
 def _truth(chain: Chain) -> Array:
-    image = _values(1, chain.layers[0].channels, chain.side, chain.side).astype(np.float64)
+    image = values(1, chain.layers[0].channels, chain.side, chain.side).astype(np.float64)
     for part in range(chain.parts):
         first = image
         for layer in chain.layers:
-            weights, bias = _constants(layer, 0, part)
+            weights, bias = layer_constants(layer, 0, part)
             attrs = Attrs.of(pad=(layer.window // 2,) * 4, group=layer.attributes["group"])
             image = CONV2D.meaning(image, weights.astype(np.float64), attrs=attrs)
             image = image + bias[:, None, None]
@@ -175,15 +175,10 @@ def _truth(chain: Chain) -> Array:
     return image
 
 
-def _constants(layer: Layer, copy: int, part: int) -> tuple[Array, Array]:
+def layer_constants(layer: Layer, copy: int, part: int) -> tuple[Array, Array]:
     """Weights so large that results are as large as what was read, and a bias.
 
     Each ``copy`` and ``part`` has numbers of its own: equal ones would lie in memory once.
     """
     size, seed = np.float32((3 / prod(layer.weights[1:])) ** 0.5), (copy, part)
-    return _values(*layer.weights, seed=seed) * size, _values(layer.results, seed=seed)
-
-
-def _values(*shape: int, seed: tuple[int, int] = (0, 0)) -> Array:
-    """The same in every process, between -1 and 1."""
-    return np.random.default_rng(seed).random(shape, np.float32) * np.float32(2) - np.float32(1)
+    return values(*layer.weights, seed=seed) * size, values(layer.results, seed=seed)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import graphkernel as gk
-from benchmarks.beside_peak import ORT, beside_peak
+from benchmarks.beside_peak import ORT, beside_peak, values
 from benchmarks.contestants import OURS, Contestant
 from benchmarks.measure import turning
 from benchmarks.record import Record
@@ -92,14 +92,14 @@ def run(products: Sequence[Product], *, rounds: int, tiny: bool) -> Record:
 
 def _contestants(product: Product, copies: int) -> Iterator[Contestant]:
     """Each turns through its copies; an answer is that of the first."""
-    x = _values(product.rows, product.terms)
+    x = values(product.rows, product.terms)
     makers: dict[str, Callable[[np.ndarray, np.ndarray], Callable[[], Any]]] = {
         OURS: lambda weights, bias: _ours(product, x, weights, bias)
     }
     if find_spec("onnxruntime") is not None:
         makers[ORT] = lambda weights, bias: _library(product, x, weights, bias)
     for name, make in makers.items():
-        yield turning(name, [make(*_constants(product, copy)) for copy in range(copies)])
+        yield turning(name, [make(*constants(product, copy)) for copy in range(copies)])
 
 
 def _ours(product: Product, x: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> Callable[[], Any]:
@@ -143,17 +143,12 @@ def _library(product: Product, x: np.ndarray, weights: np.ndarray, bias: np.ndar
     return lambda: session.run(None, {"x": x})
 
 
-def _constants(product: Product, copy: int) -> tuple[np.ndarray, np.ndarray]:
+def constants(product: Product, copy: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of each ``copy``'s own: equal ones would lie in memory once."""
-    return _values(product.terms, product.columns, seed=copy), _values(product.columns, seed=copy)
-
-
-def _values(*shape: int, seed: int = 0) -> np.ndarray:
-    """The same in every process, between -1 and 1."""
-    return np.random.default_rng(seed).random(shape, np.float32) * np.float32(2) - np.float32(1)
+    return values(product.terms, product.columns, seed=copy), values(product.columns, seed=copy)
 
 
 def _truth(product: Product) -> np.ndarray:
-    x, (weights, bias) = _values(product.rows, product.terms), _constants(product, 0)
+    x, (weights, bias) = values(product.rows, product.terms), constants(product, 0)
     y = x.astype(np.float64) @ weights + bias
     return y * (erf(y * 0.5**0.5) + 1) * 0.5 if product.gelu else y

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 import graphkernel as gk
+from benchmarks.beside_peak import CACHE_BYTES, ORT
 from benchmarks.contestants import OURS, Contestant
 from benchmarks.machine import Read
 from benchmarks.measure import Spread, on_one_thread, turning
 from benchmarks.record import Record
 
 Array = np.ndarray[Any, np.dtype[Any]]
-ORT, MEMORY = "onnxruntime", "a read of all copies"
-CACHE_BYTES = 64 << 20
+MEMORY = "a read of all copies"
 BLOCK = 32
 SCALE_BYTES = 4
 TINY = 64

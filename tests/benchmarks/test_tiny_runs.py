@@ -7,15 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.case import Case, named
 from benchmarks.cases import CASES
 from benchmarks.contestants import Contestant
-from benchmarks.convolutions import CHAINS, Chain
+from benchmarks.convolutions import CHAINS, Chain, layer_constants
 from benchmarks.convolutions import run as run_convolutions
 from benchmarks.measure import interleaved, ratio
-from benchmarks.products import PRODUCTS
+from benchmarks.products import PRODUCTS, constants
 from benchmarks.products import run as run_products
 from benchmarks.run import run_case
 from benchmarks.stored_products import STORED_PRODUCTS, StoredProduct
@@ -45,6 +46,15 @@ def test_products_run_and_agree_with_numpy() -> None:
     assert 0 < product["share_of_peak"] < 1
     assert product["contestants"]["ours"]["median"] > 0
     assert product["times_of_ours"]["onnxruntime"]["median"] > 0
+
+
+def test_copies_and_parts_have_weights_of_their_own() -> None:
+    """Equal constants are kept once: copies of them would be one, which stays in a cache."""
+    weights, others = (constants(PRODUCTS[0], copy)[0] for copy in range(2))
+    assert not np.array_equal(weights, others)
+    layer = CHAINS[0].layers[0]
+    found = [layer_constants(layer, copy, part)[0] for copy, part in ((0, 0), (0, 1), (1, 0), (1, 1))]
+    assert len({each.tobytes() for each in found}) == len(found)
 
 
 @pytest.mark.parametrize("chain", CHAINS[::4], ids=[chain.name for chain in CHAINS[::4]])

@@ -30,7 +30,8 @@ def fault(graph: Graph, calls: Sequence[Inputs], flags: dict[str, object], **opt
     graph assigns to them; arrays of ``out=`` take the results. The plain memory of a release keeps the same.
     """
     executable = gk.compile(graph, flags={**flags, "enable_debug_mode": True}, **options)
-    meanings = {id(arrays): gk.evaluate(graph, arrays) for arrays in {id(each): each for each in calls}.values()}
+    unlike = {id(arrays): arrays for arrays in calls}
+    meanings = {which: gk.evaluate(graph, arrays) for which, arrays in unlike.items()}
     wanted = [meanings[id(arrays)] for arrays in calls]
     for number, (arrays, expected) in enumerate(zip(calls, wanted, strict=True)):
         why = called(executable, arrays, expected)

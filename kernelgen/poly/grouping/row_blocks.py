@@ -102,19 +102,16 @@ def dealt_length(rows: int, columns: int, plan: CpuPlan) -> int | None:
     None where threads take little more with equal shares of the rows, or with panels that all rows pass. What threads do not
     share each of them reads, most of it from the cores of others: all panels where rows are dealt, all rows where panels are.
     """
-    unit, threads = plan.unit, plan.threads
+    rules, threads = BlockRules(plan.unit), plan.threads
     reading = OTHERS_CYCLES * (threads - 1) / threads
 
     def time(length: int) -> float:
         blocks = -(-rows // length)
-        return -(-blocks // threads) * length * row_time(length, columns, BlockRules(unit)) + reading * columns
+        return -(-blocks // threads) * length * row_time(length, columns, rules) + reading * columns
 
     equal = (rows // count for count in range(threads, rows // LEAST_SHARE + 1, threads) if rows % count == 0)
-    shares = min(
-        (rows / threads * row_time(share, columns, BlockRules(unit)) + reading * columns for share in equal),
-        default=inf,
-    )
-    panels = rows_time(rows, columns, unit, threads) + reading * rows
+    shares = min((rows / threads * row_time(share, columns, rules) + reading * columns for share in equal), default=inf)
+    panels = rows_time(rows, columns, plan.unit, threads) + reading * rows
     best = min(range(LEAST_SHARE, MOST_SHARE + 1, UNIT), key=lambda length: (time(length), -length))
     return best if time(best) < WORTH * min(shares, panels) else None
 

@@ -72,10 +72,10 @@ def _sums(terms: n.For, vector: n.For, dot: Dot) -> Iterator[n.Accumulate]:
         if isinstance(part, n.Let):
             bound[part.name] = part.value
         elif isinstance(part, n.Accumulate):
-            by_several = _sum(part, written_out(part.value, bound), terms, dot)
-            if by_several is None:
+            taken = _sum(part, written_out(part.value, bound), terms, dot)
+            if taken is None:
                 return
-            found.append(by_several)
+            found.append(taken)
         else:
             return
     yield from found

@@ -63,6 +63,13 @@ def _following(place: n.Index, total: n.Buffer, z: n.Load | None) -> n.For:
 ROW = n.Var("row")
 
 
+def rows_of(nest: n.Nest) -> n.For:
+    """The loop that the nest is."""
+    (rows,) = nest.body.statements
+    assert isinstance(rows, n.For)
+    return rows
+
+
 def asked(nest: n.Nest) -> Sequence[str]:
     found = (part for part in statements(prefetch_blocks(nest).body) if isinstance(part, n.Prefetch))
     return [f"{hint.buffer.name}: {show_index(hint.place)} in {hint.level}" for hint in found]
@@ -70,7 +77,7 @@ def asked(nest: n.Nest) -> Sequence[str]:
 
 def test_turns_ask_for_their_shares_of_the_next_rows_and_a_block_for_what_follows() -> None:
     """Two rows of 32 terms are 64 elements behind this block's, two for each turn; a row of 32 floats is two lines."""
-    (rows,) = prefetch_blocks(product(z=n.Load(Z, (ROW, ix.add(J, n.Num(5)))))).body.statements
+    rows = rows_of(prefetch_blocks(product(z=n.Load(Z, (ROW, ix.add(J, n.Num(5)))))))
     text = show_statement(rows)
     assert text.startswith(
         """\
@@ -118,8 +125,7 @@ def test_long_sums_of_rows_that_many_panels_pass_ask_for_none(
     terms: int, panels: int, *, is_asked: bool, in_tiles: bool
 ) -> None:
     nest = product(buffer("x", 64, terms), terms=terms)
-    (rows,) = nest.body.statements
-    assert isinstance(rows, n.For)
+    rows = rows_of(nest)
     begin = n.Var("t") if in_tiles else n.Num(0)
     over = loop(n.Var("c"), 32 * panels, replace(rows, lower=begin, kind=n.LoopKind.SERIAL), kind=n.LoopKind.SERIAL)
     tiles = loop(n.Var("t"), 64, replace(over, step=32), kind=n.LoopKind.PARALLEL)
@@ -132,8 +138,7 @@ def test_a_loop_over_tiles_of_rows_is_none_over_panels(names: str) -> None:
     tile = n.Var("t")
     first = I if names == "first" else ix.add(I, tile)
     nest = product(buffer("x", 64, terms), terms=terms, first=first)
-    (rows,) = nest.body.statements
-    assert isinstance(rows, n.For)
+    rows = rows_of(nest)
     assert bool(asked(nest)), "nor is what has no loop around"
     begin = tile if names == "first" else n.Num(0)
     tiles = loop(tile, 64, replace(rows, lower=begin, kind=n.LoopKind.SERIAL), kind=n.LoopKind.PARALLEL)
@@ -162,8 +167,7 @@ def test_what_two_loops_read_is_asked_for_once() -> None:
 
 def test_what_was_read_before_the_sums_is_there_already() -> None:
     nest = product()
-    (rows,) = nest.body.statements
-    assert isinstance(rows, n.For)
+    rows = rows_of(nest)
     before = _following(I, SUMS[0], n.Load(Z, (ROW, J)))
     around = replace(
         nest, buffers=(*nest.buffers, Z), body=block(replace(rows, body=block(before, *rows.body.statements)))
@@ -191,8 +195,7 @@ def test_a_block_without_sums_asks_for_nothing() -> None:
 def test_windows_ask_for_what_follows_alone() -> None:
     """Their terms are several loops, which read other rows in each turn of the outer ones."""
     nest = product(z=n.Load(Z, (ROW, J)))
-    (rows,) = nest.body.statements
-    assert isinstance(rows, n.For)
+    rows = rows_of(nest)
     terms, *rest = rows.body.statements
     windows = loop(n.Var("w"), 3, terms, kind=n.LoopKind.SERIAL)
     around = replace(nest, body=block(replace(rows, body=block(windows, *rest))))

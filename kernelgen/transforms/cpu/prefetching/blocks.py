@@ -25,7 +25,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
 from kernelgen.transforms.cpu.jam_stencils import polynomial
-from kernelgen.transforms.cpu.prefetching.hints import OVER_ROWS, flat_place, with_hints
+from kernelgen.transforms.cpu.prefetching.hints import OVER_ROWS, argument_names, flat_place, with_hints
 
 LEVEL = 1
 """The cache that both come to: they are read soon."""
@@ -39,7 +39,7 @@ FEW_PANELS = 4
 
 def prefetch_blocks(nest: n.Nest) -> n.Nest:
     """The nest with such hints in its loops over blocks of rows."""
-    arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT)
+    arguments = argument_names(nest)
     return with_hints(nest, OVER_ROWS, lambda rows, around: _asking(rows, around, arguments))
 
 

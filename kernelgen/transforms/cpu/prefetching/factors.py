@@ -18,7 +18,7 @@ from dataclasses import replace
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.walk import loads_of, statements, vector_loop_of
-from kernelgen.transforms.cpu.prefetching.hints import OVER_TERMS, flat_place, with_hints
+from kernelgen.transforms.cpu.prefetching.hints import OVER_TERMS, argument_names, flat_place, with_hints
 
 LEVEL = 2
 """The cache that holds a tile."""
@@ -26,7 +26,7 @@ LEVEL = 2
 
 def prefetch_factors(nest: n.Nest) -> n.Nest:
     """The nest with such hints in the innermost loops of sums."""
-    arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT)
+    arguments = argument_names(nest)
     return with_hints(nest, OVER_TERMS, lambda terms, around: _asking(terms, around, arguments))
 
 

@@ -34,6 +34,11 @@ def with_hints(nest: n.Nest, kinds: Kinds, ask: EditLoop) -> n.Nest:
     return replace(nest, body=map_loops(nest.body, kinds, ask))
 
 
+def argument_names(nest: n.Nest) -> frozenset[str]:
+    """The names of the inputs of a ``nest``."""
+    return frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT)
+
+
 def large_arguments(nest: n.Nest) -> frozenset[str]:
     """The names of the inputs of a ``nest`` that no cache holds."""
     return frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT and is_large(buffer))

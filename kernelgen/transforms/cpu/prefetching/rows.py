@@ -24,6 +24,7 @@ from kernelgen.transforms.cpu.prefetching.hints import (
     OF_THREADS,
     OVER_ROWS,
     PAGE_BYTES,
+    argument_names,
     flat_place,
     is_large,
     only_sums,
@@ -40,7 +41,7 @@ LONG_NANOSECONDS = 0.5
 
 def prefetch_rows(nest: n.Nest) -> n.Nest:
     """The nest with such hints in the vector loops of tiles, and in those between large arrays."""
-    arguments = frozenset(buffer.name for buffer in nest.buffers if buffer.space is n.Space.INPUT)
+    arguments = argument_names(nest)
     tiles = with_hints(nest, OF_THREADS, lambda part, _: _tiles(part, arguments))
     return with_hints(tiles, OVER_ROWS, lambda part, _: _alone(part, arguments))
 
