@@ -26,6 +26,8 @@ def subtract(left: Index, right: Index) -> Index:
         return add(left, Num(-right.value))
     if isinstance(left, IndexBinary) and left.op is IndexOp.ADD and left.left == right:
         return left.right
+    if isinstance(right, IndexBinary) and right.op is IndexOp.ADD and right.right == left:
+        return multiply(right.left, Num(-1))
     return Num(0) if left == right else IndexBinary(IndexOp.SUB, left, right)
 
 

@@ -53,7 +53,7 @@ from kernelgen.poly.model.register_cost import Block, BlockRules, block_for, pan
 from kernelgen.poly.model.relations import Relations
 from kernelgen.poly.model.scop import Scop
 from kernelgen.tensor.dims import Dim, Sym
-from kernelgen.transforms.cpu.pack_panels import LEAST_BLOCKS
+from kernelgen.transforms.cpu.pack_panels import LEAST_TURNED
 
 FLOAT_BYTES = 4
 """Of a float32, for which columns of blocks are given: wider elements get fewer."""
@@ -253,14 +253,15 @@ class _Chooser:
         sums = [m for m in order if not axes[m].coincident]
         rest = tuple(LoopPlan(m) for m in order if axes[m].coincident and m not in (row, column))
         names = f"rows {axes[row].name}, columns {axes[column].name}"
-        if (block := self.shared_block(row, column)) is not None:
+        block = self.shared_block(row, column)
+        if block is not None and not (along_sum and self.is_short(row, block[0])):
             count, width = block
             widths = panel_widths(axes[column].extents[0], width, self.limits.unit.lanes)
             pieces = pieces_of_constants(ConstantProduct(row, column), rest, sums, axes[row].extents[0], count, widths)
             why = f"a product of {names} in blocks of rows, which share panels: {block[0]} x {block[1]} take fewest cycles"
             return _Chosen(pieces, (why,))
         if along_sum and (len(sums) > 1 or not self.turns(row, column)):
-            rows, columns = self.limits.points
+            rows, columns = self.points_of(row)
             pieces = pieces_along_sum(row, column, rest, sums, (rows, columns))
             lanes = "lanes are terms of the sum, as memory lies"
             if len(sums) == 1 and self.may_turn(row, column):
@@ -296,13 +297,23 @@ class _Chooser:
             return rows, more * unit.lanes
         return rows, max(1, columns * FLOAT_BYTES // max(size, FLOAT_BYTES))
 
+    def points_of(self, row: int) -> tuple[int, int]:
+        """Rows and columns of single results that registers hold: no more rows than there are."""
+        (rows, columns), extent = self.limits.points, self.band.axes[row].extents[0]
+        return min(rows, extent) if isinstance(extent, int) else rows, columns
+
     def turns(self, row: int, column: int) -> bool:
         """Whether there are enough rows that the operand of the columns is packed, which also transposes it."""
         rows, columns = (self.band.axes[member].extents[0] for member in (row, column))
         ((statement, name),) = self.band.axes[column].follows
         along = [element_stride(access, name) for access in statement.writes]
-        enough = isinstance(rows, int) and rows >= LEAST_BLOCKS * self.limits.block[0]
+        enough = isinstance(rows, int) and not self.is_short(row, self.limits.block[0])
         return enough and not (isinstance(columns, int) and columns < self.block_of(column)[1]) and set(along) == {1}
+
+    def is_short(self, row: int, count: int) -> bool:
+        """Whether there are too few rows, in blocks of so many, for panels of what the columns read."""
+        rows = self.band.axes[row].extents[0]
+        return isinstance(rows, int) and rows < LEAST_TURNED * count
 
     def may_turn(self, row: int, column: int) -> bool:
         """The same where sizes are open, so that it is not known whether there are."""

@@ -29,6 +29,7 @@ from math import prod
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
 from kernelgen.nest.cost import node_count
+from kernelgen.nest.ranges import range_of
 from kernelgen.nest.substitute import substituted, written_out
 from kernelgen.nest.walk import loads, loads_of, map_blocks, nested, statements, stored_buffers
 from kernelgen.transforms.cpu.register_blocking import MAX_LENGTH, reduction_of
@@ -41,6 +42,9 @@ MAX_INNER = 1 << 10
 
 LEAST_BLOCKS = 4
 """Row blocks that make a panel worth its copy."""
+
+LEAST_TURNED = 2
+"""The same of an operand that lies along the terms: a copy turns it round, else vectors are gathered, or summed up in lanes."""
 
 LEAST_TERMS = 8
 """Of a sum whose operand is worth a panel."""
@@ -64,8 +68,16 @@ def _block(block: n.Block, panel: int, numbers: Iterator[int], room: Iterator[in
     for part in block.statements:
         product = _product(part, packed) if isinstance(part, n.For) else None
         fits = product is not None and next(room, None) is not None
-        parts += product.packed(panel, numbers) if product and fits else [part]
+        parts += _where_rows_are(product, product.packed(panel, numbers)) if product and fits else [part]
     return n.Block(tuple(parts))
+
+
+def _where_rows_are(product: _Product, parts: list[n.Statement]) -> list[n.Statement]:
+    """The parts of a packed product, whose panels nobody reads where an open size leaves no block of rows."""
+    rows = product.rows
+    if isinstance(ix.subtract(rows.upper, rows.lower), n.Num):
+        return parts
+    return [n.If((n.Compare("<", rows.lower, rows.upper),), n.Block(tuple(parts)))]
 
 
 @dataclass(frozen=True)
@@ -126,8 +138,8 @@ class _Product:
         columns: list[n.Statement] = []
         for part in self.columns:
             copy = replace(here, body=n.Block((n.Store(buffers[part], place, ix.substitute_in(part, at)),)))
-            is_turned = any(ix.lies_along(load, sums[-1].var) for load in loads(part))
-            last = replace(sums[-1], kind=n.LoopKind.INTERLEAVE if is_turned else n.LoopKind.SERIAL)
+            kind = n.LoopKind.INTERLEAVE if _is_turned((part,), sums[-1]) else n.LoopKind.SERIAL
+            last = replace(sums[-1], kind=kind)
             columns += [n.Alloc(buffers[part]), *nested((*sums[:-1], last), n.Block((copy,))).statements]
         strips = [n.Store(buffers[part], term, part) for part in self.strips]
         if strips:
@@ -171,9 +183,6 @@ def _product(rows: n.For, packed: frozenset[str]) -> _Product | None:
     body = rows.body.statements
     if rows.kind is not n.LoopKind.SERIAL or not body or not isinstance(body[-1], n.For):
         return None
-    trips = ix.subtract(rows.upper, rows.lower)
-    if isinstance(trips, n.Num) and trips.value < LEAST_BLOCKS * rows.step:
-        return None
     found = reduction_of(body[-1])
     if found is None or not _is_rectangle(rows, found) or _is_short(found[:-1]):
         return None
@@ -184,7 +193,19 @@ def _product(rows: n.For, packed: frozenset[str]) -> _Product | None:
         return None
     columns = _parts(terms, lambda part: _is_column(part, rows, vector, packed))
     strips = _parts(terms, lambda part: _is_strip(part, rows, sums[-1], vector))
-    return _Product(rows, body[:-1], sums, vector, terms, columns, strips) if columns else None
+    if not columns or _has_few_blocks(rows, LEAST_TURNED if _is_turned(columns, sums[-1]) else LEAST_BLOCKS):
+        return None
+    return _Product(rows, body[:-1], sums, vector, terms, columns, strips)
+
+
+def _has_few_blocks(rows: n.For, least: int) -> bool:
+    most = range_of(ix.subtract(rows.upper, rows.lower), {}).high
+    return most is not None and most < least * rows.step
+
+
+def _is_turned(parts: Sequence[n.Expr], terms: n.For) -> bool:
+    """Whether one of the parts reads something as it lies along the terms of the sum."""
+    return any(ix.lies_along(load, terms.var) for part in parts for load in loads(part))
 
 
 def _is_rectangle(rows: n.For, found: Sequence[n.For]) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgen.nest.index import add, minimum, multiply
+from kernelgen.nest.index import add, minimum, modulo, multiply, subtract
 from kernelgen.nest.nodes import Block, For, Index, Num, Var
-from kernelgen.nest.ranges import Range, values_in
+from kernelgen.nest.ranges import Range, range_of, values_in
 
 BLOCK = For("b", Num(0), Num(21), Block())
 
@@ -32,3 +32,9 @@ def test_the_last_value_is_whole_steps_from_a_first_one_that_is_known(
 ) -> None:
     known = {} if turn is None else {"b": Range(turn, turn)}
     assert values_in((BLOCK, loop), known)["i"] == wanted
+
+
+def test_what_whole_blocks_leave_of_an_open_number_is_less_than_a_block() -> None:
+    """isl writes where it begins as the number less what is left of it."""
+    begin = add(multiply(modulo(Var("n"), Num(4)), Num(-1)), Var("n"))
+    assert range_of(subtract(Var("n"), begin), {}) == Range(0, 3)

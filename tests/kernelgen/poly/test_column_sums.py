@@ -85,7 +85,45 @@ def columns_of(text: str) -> Scop:
     return scop
 
 
+def handed(*, keys: Dim = 40, width: Dim = 64) -> KernelDesc:
+    """``tanh`` of a row of weights times the values of each head: what a token that is decoded asks of those before it."""
+    w, weights, values = Writer(), tensor("weights", 3, 1, keys), tensor("values", 3, keys, width)
+    y = w.op("BatchMatMul", weights, values, shape=(3, 1, width), transpose_a=False, transpose_b=False)
+    return w.desc("handed", (weights, values), w.op("Tanh", y, shape=(3, 1, width)))
+
+
+@pytest.mark.parametrize("sizes", [{}, {"keys": sym("t")}, {"width": sym("c")}, {"width": 16}])
+def test_a_row_times_a_matrix_goes_down_its_columns(sizes: dict[str, Dim]) -> None:
+    """Vectors of the matrix are single loads, and none gathers one element of each of its rows."""
+    nest = lower(handed(**sizes), Plan()).nest
+    matrix = nest.buffers[1]
+    vectors = [part for part in statements(nest.body) if isinstance(part, For) and part.kind is LoopKind.VECTOR]
+    reads = [
+        (loop.var, load.index[-1])
+        for loop in vectors
+        for inner in statements(loop.body)
+        for load in loads_of(inner)
+        if load.buffer == matrix
+    ]
+    assert reads
+    assert all(place == Var(var) for var, place in reads)
+
+
+@pytest.mark.parametrize("keys", [1, 7, 40, 129])
+@pytest.mark.parametrize("width", [3, 16, 64, 70])
+def test_rows_times_matrices_are_right(keys: int, width: int) -> None:
+    weights, values = (
+        np.random.default_rng(keys).random(shape, np.float32) for shape in ((3, 1, keys), (3, keys, width))
+    )
+    wanted = np.tanh(weights.astype(np.float64) @ values)
+    for desc in (handed(keys=keys, width=width), handed(keys=sym("t"), width=sym("c"))):
+        np.testing.assert_allclose(kernelgen.compile(desc)(weights, values)[0], wanted, rtol=1e-5)
+
+
 SUMS = {
+    "of a row times a matrix": """(x: f32[40], z: f32[40, 64]) {
+      one: f32[1, 40] = Reshape(x, shape=(1, 40))
+      y: f32[1, 64] = MatMul(one, z, transpose_a=False, transpose_b=False)""",
     "of columns": """(x: f32[3, 40, 64]) {
       y: f32[3, 64] = ReduceSum(x, axis=(1,), keep_dims=False)""",
     "of a row's own number": """(x: f32[40, 64], rows: f32[40, 1]) {
@@ -98,6 +136,11 @@ SUMS = {
       y: f32[3, 64] = ReduceSum(some, axis=(1,), keep_dims=False)""",
 }
 OTHERS = {
+    "a row times a matrix that lies across": """(x: f32[40], z: f32[64, 40]) {
+      one: f32[1, 40] = Reshape(x, shape=(1, 40))
+      y: f32[1, 64] = MatMul(one, z, transpose_a=False, transpose_b=True)""",
+    "two rows times a matrix": """(x: f32[2, 40], z: f32[40, 64]) {
+      y: f32[2, 64] = MatMul(x, z, transpose_a=False, transpose_b=False)""",
     "rows": """(x: f32[3, 40, 64]) {
       y: f32[3, 40] = ReduceSum(x, axis=(2,), keep_dims=False)""",
     "a product": """(x: f32[40, 30, 1], z: f32[40, 1, 64]) {

@@ -11,8 +11,8 @@ from kernel_examples import Writer, constant, tensor
 import kernelgen
 from kernelgen.checker import check
 from kernelgen.composite.description import KernelDesc, Tensor
-from kernelgen.nest.nodes import Alloc, Space
-from kernelgen.nest.walk import accesses_of, statements
+from kernelgen.nest.nodes import Alloc, For, LoopKind, Space, Var
+from kernelgen.nest.walk import accesses_of, loads_of, statements
 from kernelgen.plan import CpuPlan, Plan
 from kernelgen.stages import lower
 from kernelgen.tensor.dims import Dim, sym
@@ -69,6 +69,40 @@ def test_every_number_of_rows_gives_the_numbers_and_needs_no_memory(rows: int, k
     nest = kernel.lowered.nest
     assert not [buffer for buffer in nest.buffers if buffer.space is Space.WORKSPACE]
     assert check(nest, desc).fault is None
+
+
+@pytest.mark.parametrize(("rows", "along_terms"), [(2, True), (3, True), (7, True), (16, False), (24, False)])
+def test_few_rows_take_keys_as_they_lie(rows: int, along_terms: bool) -> None:
+    """Of more rows a panel turns the keys round: of no number of rows an element of each key is gathered."""
+    kernel = kernelgen.compile(attention(rows, 40), "cpu", Plan(CpuPlan()))
+    nest = kernel.lowered.nest
+    (keys,) = (buffer for buffer in nest.buffers if buffer.name == "k")
+    turned = [part for part in statements(nest.body) if isinstance(part, For) and part.kind is LoopKind.INTERLEAVE]
+    vectors = [part for part in statements(nest.body) if isinstance(part, For) and part.kind is LoopKind.VECTOR]
+    gathered = [
+        loop.var
+        for loop in vectors
+        for part in statements(loop.body)
+        for load in loads_of(part)
+        if load.buffer == keys and load.index[-1] != Var(loop.var)
+    ]
+    assert bool(turned) is not along_terms
+    assert bool(gathered) is not along_terms
+    given = arrays(rows, 40)
+    np.testing.assert_allclose(kernel(*given)[0], expected(given), rtol=2e-5, atol=2e-6)
+    assert check(nest, attention(rows, 40)).fault is None
+
+
+@pytest.mark.parametrize(("rows", "turned", "products"), [(2, False, 1), (2, True, 2), (24, False, 2), (24, True, 2)])
+def test_blocks_share_panels_where_there_are_any(rows: int, turned: bool, products: int) -> None:
+    kernel = kernelgen.compile(attention(rows, 40, turned=turned), "cpu", Plan(CpuPlan()))
+    assert kernel.stages["plan"].count("in blocks of rows, which share panels") == products
+
+
+def test_blocks_of_single_results_have_no_more_rows_than_there_are() -> None:
+    assert (
+        "2 x 4 results stay in registers" in kernelgen.compile(attention(2, 40), "cpu", Plan(CpuPlan())).stages["plan"]
+    )
 
 
 def test_products_with_constants_keep_all_their_rows() -> None:

@@ -35,7 +35,7 @@ from kernelgen.plan import CpuPlan
 from kernelgen.tensor.dims import Dim, sym, symbols_of
 from kernelgen.tensor.dtypes import FLOAT16, FLOAT32
 from kernelgen.transforms.common.initialize_reductions import initialize
-from kernelgen.transforms.cpu.pack_panels import LEAST_BLOCKS, MAX_NODES, MAX_PRODUCTS, pack
+from kernelgen.transforms.cpu.pack_panels import LEAST_BLOCKS, LEAST_TURNED, MAX_NODES, MAX_PRODUCTS, pack
 
 
 def packed(nest: Nest) -> Nest:
@@ -148,6 +148,35 @@ def test_an_operand_that_lies_along_the_sum_is_transposed() -> None:
     nest = product(value=call("mul", Load(buffer("a", ROWS, 9), (I, K)), Load(b, (J, K))))
     text = text_of(packed(nest))
     assert "interleave for k in 0..9 {\n  vector for j in 0..4 {\n    panel0[k, j] = b[j + 3, k]" in text
+
+
+def turned(rows: int) -> Nest:
+    b = buffer("b", 3 + COLUMNS, 9)
+    return product(rows=rows, value=call("mul", Load(buffer("a", rows, 9), (I, K)), Load(b, (J, K))))
+
+
+def test_fewer_blocks_make_a_panel_worth_its_copy_where_it_turns_round() -> None:
+    assert packed(turned(2 * LEAST_TURNED)) != turned(2 * LEAST_TURNED)
+    assert packed(product(rows=2 * LEAST_TURNED)) == product(rows=2 * LEAST_TURNED)
+    assert packed(turned(2 * LEAST_TURNED - 2)) == turned(2 * LEAST_TURNED - 2)
+
+
+def open_rows(start: ix.Index) -> Nest:
+    """The product of rows from a ``start`` on to an end that is open."""
+    nest, rows = product(rows=sym("S")), Var("S")
+    blocks = (replace(part, lower=start, upper=rows) for part in nest.body.statements if isinstance(part, For))
+    return replace(nest, body=Block(tuple(blocks)))
+
+
+def test_where_rows_are_open_nothing_is_packed_for_none() -> None:
+    text = text_of(packed(open_rows(Num(0))))
+    assert text.startswith("if 0 < S {\n  alloc panel0: f32[9, 4]\n  for k in 0..9 {")
+
+
+def test_what_blocks_leave_of_open_rows_is_read_where_it_lies() -> None:
+    rest = ix.modulo(Var("S"), Num(2 * LEAST_TURNED))
+    left = open_rows(ix.add(ix.multiply(rest, Num(-1)), Var("S")))
+    assert packed(left) == left
 
 
 @pytest.mark.parametrize("depth", [8, 9, 40, PANEL // (4 * COLUMNS) + 3])
