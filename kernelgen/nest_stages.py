@@ -171,6 +171,7 @@ NEST_STAGES: tuple[Stage[Nest], ...] = (
     Stage(
         fuse_epilogues,
         "blocks of results are in locals, tables are laid out, and what is not stored needs no storage",
+        lambda plan: plan.cpu.unit.registers,
     ),
     Stage(contract, "storage is decided when the loops are known", needs=(INITIALIZED,), gives=(STORAGE_DECIDED,)),
     Stage(

@@ -18,10 +18,11 @@ from kernelgen.nest.walk import loads_of, map_blocks, map_expressions, statement
 
 def scalarize(nest: Nest) -> Nest:
     """The nest with such locals replaced."""
-    return replace(nest, body=map_blocks(nest.body, _block))
+    return replace(nest, body=map_blocks(nest.body, scalarized))
 
 
-def _block(block: Block) -> Block:
+def scalarized(block: Block) -> Block:
+    """The block with such locals of its own replaced."""
     bound = _written_once(block)
     if not bound:
         return block

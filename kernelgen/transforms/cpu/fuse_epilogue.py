@@ -13,7 +13,8 @@ Legality. Only these stores and that loop touch the temporary. The loop runs ove
 place of a store is that of one iteration: ``{ t[p] -> [i, j] : p = read(i, j) }`` is a bijection. A store runs once for each of
 its places, so that the element is final, and what the iteration reads besides is written by nobody in between, what it
 writes is touched by nobody in between.
-What gains: arithmetic that is cheap. Functions that take polynomials need the registers that hold the results.
+What gains: arithmetic that is cheap, which runs beside the sums of the next block. Functions that take polynomials need the
+registers that hold the results.
 """
 
 from __future__ import annotations
@@ -24,21 +25,32 @@ from itertools import count
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.cost import arithmetic_cost
+from kernelgen.nest.cost import arithmetic_cost, function_cost
 from kernelgen.nest.substitute import renamed, substituted
 from kernelgen.nest.walk import (
     accesses,
     accesses_by_buffer,
     accesses_of,
+    calls,
     loads_of,
     map_blocks,
     map_expressions,
     statements,
     stored_buffers,
 )
+from kernelgen.transforms.common.scalarize import scalarized
 
 MOST_COST = 0.45
 """Nanoseconds of arithmetic for an element (:func:`arithmetic_cost`): a hard swish and a residual, no exponential function."""
+
+MORE_COST = 2.0
+"""The same where results leave half of the registers free: a residual between two quantizers."""
+
+MANY_REGISTERS = 32
+"""Of which results take no more than half, or little more."""
+
+POLYNOMIAL = 0.5
+"""The same of one function from which on it takes a polynomial, or several divisions."""
 
 TEMPORARY = (n.Space.WORKSPACE, n.Space.LOCAL)
 
@@ -46,9 +58,13 @@ Along = Mapping[int, n.For]
 """The dims of a temporary that loops run along, each with its loop."""
 
 
-def fuse_epilogues(nest: n.Nest) -> n.Nest:
-    """The ``nest`` with such loops where blocks of results are stored, and without the temporaries between."""
-    joining = _Joining({name: len(found) for name, found in accesses_by_buffer(nest.body).items()})
+def fuse_epilogues(nest: n.Nest, registers: int) -> n.Nest:
+    """The ``nest`` with such loops where blocks of results are stored, and without the temporaries between.
+
+    The processor has so many vector ``registers``.
+    """
+    most = MORE_COST if registers >= MANY_REGISTERS else MOST_COST
+    joining = _Joining({name: len(found) for name, found in accesses_by_buffer(nest.body).items()}, most)
     body = map_blocks(nest.body, joining.joined)
     if not joining.gone:
         return nest
@@ -68,20 +84,21 @@ class _Epilogue:
     along: Along
 
     @staticmethod
-    def of(part: n.Statement, name: str) -> _Epilogue | None:
-        """What ``part`` is to the temporary called ``name``; None where it is no cheap epilogue of it."""
+    def of(part: n.Statement, name: str, most: float) -> _Epilogue | None:
+        """What ``part`` is to the temporary called ``name``; None where it is no epilogue of it that costs ``most`` or less."""
         loops = _nest_of(part)
         if not loops or loops[-1].kind is not n.LoopKind.VECTOR:
             return None
-        body = loops[-1].body.statements
+        vector = replace(loops[-1], body=scalarized(loops[-1].body))
+        loops, body = (*loops[:-1], vector), vector.body.statements
         elements = {load for each in body for load in loads_of(each) if load.buffer.name == name}
         if not all(isinstance(each, n.Let | n.Store) for each in body) or len(elements) != 1:
             return None
-        cost = sum(arithmetic_cost(each.value) for each in body if isinstance(each, n.Let | n.Store))
+        values = [each.value for each in body if isinstance(each, n.Let | n.Store)]
         by_data = any(ix.is_by_data(*index) for each in body for _, index in accesses_of(each))
         (element,) = elements
         along = _along(element, loops)
-        return None if by_data or cost > MOST_COST or along is None else _Epilogue(loops[-1], element, along)
+        return None if by_data or not _is_cheap(values, most) or along is None else _Epilogue(vector, element, along)
 
     def is_final(self, store: n.Store, loops: Sequence[n.For]) -> bool:
         """Whether a ``store`` in these ``loops`` runs once for each element, by vectors along the same dim."""
@@ -115,9 +132,12 @@ class _Epilogue:
 
 @dataclass(frozen=True)
 class _Joining:
-    """How often each buffer is touched in the whole nest, numbers for new names, and the temporaries that are ``gone``."""
+    """How often each buffer is touched in the whole nest, what epilogues cost at ``most``, numbers for new names, and the
+    temporaries that are ``gone``.
+    """
 
     touched: Mapping[str, int]
+    most: float
     numbers: Iterator[int] = field(default_factory=count)
     gone: set[str] = field(default_factory=set[str])
 
@@ -136,7 +156,7 @@ class _Joining:
     def _with_epilogue(self, before: Sequence[n.Statement], part: n.Statement) -> list[n.Statement] | None:
         """What stands ``before`` with the loops of ``part`` inside; None where that is impossible."""
         for name in sorted({name for each in _nest_of(part) for name in _temporaries_in(each)}):
-            epilogue = _Epilogue.of(part, name)
+            epilogue = _Epilogue.of(part, name, self.most)
             first = None if epilogue is None else self._first_store(name, before, part)
             if epilogue is None or first is None or not epilogue.may_pass(before[first:]):
                 continue
@@ -197,6 +217,12 @@ def _nest_of(part: n.Statement) -> tuple[n.For, ...]:
         loops.append(inner)
         inner = inner.body.statements[0] if len(inner.body.statements) == 1 else None
     return tuple(loops) if not isinstance(inner, n.For) else ()
+
+
+def _is_cheap(values: Sequence[n.Expr], most: float) -> bool:
+    """Whether registers that hold results leave room for these, which cost ``most`` or less, and none of them a polynomial."""
+    dearest = max((function_cost(call) for value in values for call in calls(value)), default=0.0)
+    return dearest < POLYNOMIAL and sum(map(arithmetic_cost, values)) <= most
 
 
 def _only_stores(part: n.Statement, name: str) -> bool:

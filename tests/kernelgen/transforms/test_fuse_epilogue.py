@@ -36,7 +36,7 @@ from kernelgen.nest.verify import verify
 from kernelgen.nest.walk import accesses
 from kernelgen.semantics import reference
 from kernelgen.tensor.dtypes import FLOAT32
-from kernelgen.transforms.cpu.fuse_epilogue import fuse_epilogues
+from kernelgen.transforms.cpu.fuse_epilogue import MANY_REGISTERS, fuse_epilogues
 
 ROWS, COLUMNS = 6, 8
 X, W, B, Y = buffer("x", ROWS, 5), buffer("w", 5, COLUMNS), buffer("b", COLUMNS), output("y", ROWS, COLUMNS)
@@ -76,8 +76,12 @@ def nest(*parts: Statement, **of: Space) -> Nest:
     return made
 
 
+def fused(before: Nest, registers: int = MANY_REGISTERS) -> Nest:
+    return fuse_epilogues(before, registers)
+
+
 def test_the_epilogue_stands_where_the_results_were_stored_and_the_temporary_is_gone() -> None:
-    joined = fuse_epilogues(nest(sums(), epilogue()))
+    joined = fused(nest(sums(), epilogue()))
     verify(joined)
     (row,) = joined.body.statements
     assert [b.name for b in joined.buffers] == ["x", "w", "b", "y"]
@@ -91,6 +95,44 @@ def test_the_epilogue_stands_where_the_results_were_stored_and_the_temporary_is_
     )
 
 
+def chain(value: Expr, length: int, function: str = "add") -> Expr:
+    """So many calls, each on the one before."""
+    for _ in range(length):
+        value = call(function, value, Load(B, (C,)))
+    return value
+
+
+def quantized(value: Expr) -> Expr:
+    """What a quantizer computes before it makes a byte."""
+    whole = call("add", call("round", call("div", value, Literal(0.02, FLOAT32))), Literal(128.0, FLOAT32))
+    return call("minimum", call("maximum", whole, ZERO), Literal(255.0, FLOAT32))
+
+
+def test_a_residual_between_two_quantizers_stands_where_results_are_in_registers() -> None:
+    """Other than functions that need registers for polynomials, however many operations it takes."""
+    value = quantized(call("add", quantized(Ref("v", FLOAT32)), Load(X, (R, Num(0)))))
+    before = nest(sums(), epilogue(value))
+    assert [b.name for b in fused(before).buffers] == ["x", "w", "b", "y"]
+    assert fused(before, MANY_REGISTERS // 2) is before
+
+
+def test_what_an_iteration_keeps_in_a_local_of_one_element_is_a_value() -> None:
+    alone = Buffer("alone", FLOAT32, (), Space.LOCAL)
+    stored = (Let("v", Load(T, (R, C))), Alloc(alone), Store(alone, (), call("add", Ref("v", FLOAT32), Load(B, (C,)))))
+    rows = serial(R, ROWS, loop(C, COLUMNS, *stored, Store(Y, (R, C), call("maximum", Load(alone, ()), ZERO))))
+    joined = fused(nest(sums(), rows))
+    verify(joined)
+    (row,) = joined.body.statements
+    assert show_statement(row).endswith(
+        """\
+    let alone_value_at0: f32 = v_at0 + b[j]
+    y[i, j] = maximum(alone_value_at0, 0.0)
+  }
+}"""
+    )
+
+
+LONG = chain(Ref("v", FLOAT32), 41)
 TANH = call("tanh", Ref("v", FLOAT32))
 SELF = call("add", Ref("v", FLOAT32), Load(Y, (R, C)))
 
@@ -99,6 +141,7 @@ SELF = call("add", Ref("v", FLOAT32), Load(Y, (R, C)))
     "parts",
     [
         (sums(), epilogue(TANH)),
+        (sums(), epilogue(LONG)),
         (sums(), epilogue(), serial(R, ROWS, loop(C, COLUMNS, Store(Y, (R, C), Load(T, (R, C)))))),
         (sums(), epilogue(place=(ix.subtract(Num(ROWS - 1), R), C))),
         (sums(), epilogue(place=(R, Num(0)))),
@@ -112,6 +155,7 @@ SELF = call("add", Ref("v", FLOAT32), Load(Y, (R, C)))
     ],
     ids=[
         "a function of many steps",
+        "too many steps",
         "another reader",
         "rows turned round",
         "one element of a row",
@@ -126,7 +170,7 @@ SELF = call("add", Ref("v", FLOAT32), Load(Y, (R, C)))
 )
 def test_loops_stay_apart_where_an_iteration_may_not_or_should_not_run_earlier(parts: tuple[Statement, ...]) -> None:
     before = nest(*parts)
-    assert fuse_epilogues(before) is before
+    assert fused(before) is before
 
 
 def test_what_the_epilogue_reads_may_not_change_in_between() -> None:
@@ -134,13 +178,13 @@ def test_what_the_epilogue_reads_may_not_change_in_between() -> None:
     value = call("add", Ref("v", FLOAT32), Load(inout, (C,)))
     parts = (sums(loop(J, COLUMNS, Store(inout, (J,), ZERO))), epilogue(value))
     before = Nest("case", (), (X, W, inout, Y, T), block(*parts))
-    assert fuse_epilogues(before) is before
+    assert fused(before) is before
 
 
 def test_a_result_that_leaves_the_kernel_is_stored() -> None:
     out = replace(T, space=Space.OUTPUT)
     before = Nest("case", (), (X, W, B, Y, out), block(sums(stored=out), epilogue()))
-    assert fuse_epilogues(before) is before
+    assert fused(before) is before
 
 
 def biased(shape: Shape) -> KernelDesc:
@@ -171,5 +215,5 @@ def test_a_layer_of_a_network_stores_no_temporary_and_has_numpys_numbers(rows: i
 
 
 def test_every_element_is_computed_once() -> None:
-    joined = fuse_epilogues(nest(sums(), epilogue()))
+    joined = fused(nest(sums(), epilogue()))
     assert len([each for each, _ in accesses(joined.body, "y")]) == 1
