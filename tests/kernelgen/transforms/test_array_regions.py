@@ -15,7 +15,7 @@ from kernelgen.nest import index as ix
 from kernelgen.nest.nodes import Alloc, Buffer, Index, LoopKind, Nest, Num, Space, Statement, Store, Var
 from kernelgen.nest.nodes import Load as Read
 from kernelgen.nest.walk import statements
-from kernelgen.plan import Plan
+from kernelgen.plan import CpuPlan, Plan, VectorUnit
 from kernelgen.stages import lower
 from kernelgen.targets import python
 from kernelgen.tensor.text import parse
@@ -203,10 +203,11 @@ QUANTIZED = """graph quantized(x: u8[196, 256], w: i8[256, 1024], bias: f32[1024
 }"""
 
 
-def test_what_one_iteration_alone_uses_is_a_register() -> None:
-    """The sums of a panel are handed on; the bytes between them and the result are not."""
+@pytest.mark.parametrize(("registers", "names"), [(16, {"sums"}), (32, set[str]())])
+def test_what_one_iteration_alone_uses_is_a_register(registers: int, names: set[str]) -> None:
+    """The sums of a panel are handed on where registers have no room for what follows; the bytes in between are not."""
     desc = KernelDesc(parse(QUANTIZED, {word.name: word for word in WORDS}))
-    found = lower(desc, Plan(), constants=frozenset({1, 2})).nest
+    plan = Plan(CpuPlan(unit=VectorUnit(registers)))
+    found = lower(desc, plan, constants=frozenset({1, 2})).nest
     held = [part.buffer for part in statements(found.body) if isinstance(part, Alloc) and len(part.buffer.shape) == 2]
-    assert held
-    assert {buffer.name.partition("_part")[0] for buffer in held} == {"sums"}
+    assert {buffer.name.partition("_part")[0] for buffer in held} == names
