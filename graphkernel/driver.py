@@ -19,6 +19,7 @@ from graphkernel.declarations import Catalogue, builtin_catalogue
 from graphkernel.errors import FrontendError, OptionError, RuntimeFailure, nearest
 from graphkernel.handoff import tunings_of, with_plans
 from graphkernel.onnx_writing.writer import DEFAULT_OPSET, OLDEST_OPSET
+from graphkernel.ops.library.conv_gradients import CONV2D_BACKPROP_FILTER, CONV2D_BACKPROP_INPUT
 from graphkernel.ops.library.host import ONNX
 from graphkernel.options import Environment, Options, requested
 from graphkernel.packages.write import save_package
@@ -65,7 +66,8 @@ Tuned: TypeAlias = "Tunings | str | PathLike[str] | None"
 """What tuning found out: a file that ``graphkernel tune`` wrote, or what was read from one."""
 NUMPYS_OWN = frozenset({BROADCAST_TO, CUM_PROD, CUM_SUM})
 """What numpy does element by element in its own loops, as fast as a library does."""
-LIBRARY_OPS = frozenset({MATMUL, BATCH_MATMUL, CONV2D, MAX_POOL, AVG_POOL, GATHER, ONNX})
+CONVOLUTIONS = frozenset({CONV2D, CONV2D_BACKPROP_INPUT, CONV2D_BACKPROP_FILTER})
+LIBRARY_OPS = CONVOLUTIONS | {MATMUL, BATCH_MATMUL, MAX_POOL, AVG_POOL, GATHER, ONNX}
 """Operators for which onnxruntime is worth a region when it is installed; a graph without them runs on numpy."""
 
 

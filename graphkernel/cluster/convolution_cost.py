@@ -56,6 +56,10 @@ OPEN_PLANES = 0.33
 OF_ONE_ROW = 0.7
 """Measured: for 64 and 128 channels of 2000 columns two threads take as long as one, and 1.5 times as long as for lines."""
 
+OF_ADDED_TAPS = 0.85
+"""onnxruntime adds up the taps of a transposed convolution behind their products. Measured: for 64 channels of 16 x 16 it takes
+1.2 times as long as a kernel with 1.13 times as many multiplications, for 128 of 8 x 8 as long as one with 1.27."""
+
 SECOND_CACHE_BYTES = 1 << 19
 """Of weights that the second cache keeps while row after row of an image passes them."""
 
@@ -227,16 +231,21 @@ def _cycles_of_terms(results: int) -> float:
     return -(-results // LANES) * LANES / TERMS_PER_CYCLE / OWN_SHARES[Windows.DENSE]
 
 
-def region_cost(convolutions: Iterable[Node], borders: Iterable[Value]) -> Cycles:
-    """The cost of float32 convolutions of NCHW and, for kernels of ours, of a change of layout for each value at a border."""
+def region_cost(convolutions: Iterable[Node], borders: Iterable[Value], handed: Iterable[Value] = ()) -> Cycles:
+    """The cost of float32 convolutions of NCHW: for kernels of ours with a change of layout for each value of ``borders``,
+    for a library with one, and a call, for each that is ``handed`` from it to kernels or back.
+    """
     own, library = 0.0, CALL
     for node in convolutions:
         kind = windows_of(node)
         own += own_ways(node, kind).least
         library += _cycles(node) * _inside(node) / _library_share(node, kind)
-    return Cycles(
-        own + sum(2 * FLOAT_BYTES * _elements(value.type.shape) / BYTES_PER_CYCLE for value in borders), library
-    )
+    return Cycles(own + sum(map(_moved, borders)), library + sum(CALL + _moved(value) for value in handed))
+
+
+def _moved(value: Value) -> float:
+    """The cycles of a change of layout."""
+    return 2 * FLOAT_BYTES * _elements(value.type.shape) / BYTES_PER_CYCLE
 
 
 @dataclass(frozen=True)
@@ -318,17 +327,33 @@ def _own_share(node: Node, kind: Windows) -> float:
 
 
 def _of_phases(node: Node) -> float:
-    """How many multiplications a gradient by an image has for each that counts: whole taps of each phase of a stride."""
+    """How many multiplications a gradient by an image has for each that counts: whole taps of each phase of a stride, at all
+    places from the first that the image needs to the last.
+    """
     if node.op is not CONV2D_BACKPROP_INPUT:
         return 1.0
-    windows = (int(str(dim)) for dim in sizes_of(node).weights[2:])
-    return prod(-(-k // s) * s / k for k, s in zip(windows, node.attrs.ints("stride", (1, 1)), strict=True))
+    sizes = sizes_of(node)
+    if not all(isinstance(dim, int) for shape in sizes for dim in shape[2:]):
+        return inf
+    top, _, left, _ = node.attrs.ints("pad", (0, 0, 0, 0))
+    each = zip(*(shape[2:] for shape in sizes), node.attrs.ints("stride", (1, 1)), (top, left), strict=True)
+    return prod(_of_phases_along(*(int(str(size)) for size in axis)) for axis in each)
+
+
+def _of_phases_along(extent: int, window: int, count: int, stride: int, before: int) -> float:
+    """The same along one axis of an image of this ``extent``, by a ``window`` and a ``stride``, with padding ``before``, from
+    a ``count`` of elements.
+    """
+    places = (before + extent - 1) // stride - before // stride + 1
+    return places * -(-window // stride) * stride / (count * window)
 
 
 def _library_share(node: Node, kind: Windows) -> float:
     """Of all multiplications; less of images of one row, since onnxruntime shares rows among threads, and of narrow groups."""
     if kind is Windows.GROUPS and _elements((1, sizes_of(node).weights[1])) < LEAST_GROUP:
         return NARROW_GROUPS
+    if node.op is CONV2D_BACKPROP_INPUT:
+        return LIBRARY_SHARES[kind] * OF_ADDED_TAPS
     is_line = sizes_of(node).image[2] == 1 and kind is not Windows.PLANES
     return LIBRARY_SHARES[kind] * (OF_ONE_ROW if is_line else 1.0)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from graphkernel.passes.format.channels_last import exit_of, form_of, images_in, images_out
 from graphkernel.passes.format.convolutions_last import CONVOLVED
 from graphkernel.passes.format.layouts import IMAGE, Form, is_image, is_pixel
+from graphkernel.passes.format.library_layout import within_library
 from graphkernel.passes.format.resized_rows import is_enlarged
 from kernelgen.disjoint_sets import DisjointSets
 from kernelgen.tensor.graph import Graph, Node, Value
@@ -25,6 +26,14 @@ class ImageRegion:
     def convolutions(self) -> tuple[Node, ...]:
         """Those with weights, and gradients of such."""
         return tuple(node for node in self.forms if node.op in CONVOLVED)
+
+    @property
+    def handed(self) -> tuple[Value, ...]:
+        """The images that pass between what a library computes in its layout and what kernels compute beside it."""
+        held = within_library(self.forms)
+        pairs = [(value, node) for node in self.forms for value in images_in(node) if value.node in self.forms]
+        found = dict.fromkeys(value for value, node in pairs if (value.node in held) != (node in held))
+        return tuple(value for value in found if not is_pixel(value))
 
 
 def image_regions(graph: Graph) -> tuple[ImageRegion, ...]:

@@ -43,7 +43,7 @@ def to_nhwc_format(graph: Graph, context: Context) -> Graph:
         return graph
     chosen: dict[Node, Form] = {}
     for region in image_regions(graph):
-        cost = region_cost(region.convolutions, region.borders)
+        cost = region_cost(region.convolutions, region.borders, region.handed)
         reason = "own-convolution" if cost.is_own else "not-own-convolution"
         context.log.add(to_nhwc_format.name, reason, region.convolutions[0].name, message=f"{_figures(region)}; {cost}")
         chosen |= region.forms if cost.is_own else {}

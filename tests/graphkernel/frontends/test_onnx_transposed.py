@@ -69,6 +69,16 @@ def test_phases_are_one_convolution_without_strides() -> None:
     assert convolution.attrs.ints("stride", (1, 1)) == (1, 1)
 
 
+@pytest.mark.parametrize(("side", "is_own"), [(4, False), (32, True)])
+def test_images_of_few_elements_are_onnxruntimes_since_phases_begin_before_them(side: int, is_own: bool) -> None:
+    x, w = _numbers(0, 1, 256, side, side), _numbers(1, 256, 128, 4, 4) / 32
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1])
+    made = model([node, helper.make_node("Relu", ["c"], ["y"])], {"x": x}, constants={"w": w})
+    exe = gk.compile(import_onnx(made))
+    assert not exe.report.host if is_own else ["onnxruntime" in str(step) for step in exe.report.host] == [True]
+    np.testing.assert_allclose(exe(x)[0], run_onnxruntime(made, {"x": x})[0], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("weights", "window"),
     [(None, {}), (_numbers(1, 16, 8, 4), {"group": 2}), (_numbers(1, 16, 16, 4), {"dilations": [2]}),

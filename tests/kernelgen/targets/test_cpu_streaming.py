@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from kernelgen.nest import index as ix
-from kernelgen.nest.nodes import Accumulate, For, Let, Load, LoopKind, Nest, Num, Ref, Store, ValueIndex
+from kernelgen.nest.nodes import (
+    Accumulate,
+    Alloc,
+    For,
+    Let,
+    Literal,
+    Load,
+    LoopKind,
+    Nest,
+    Num,
+    Ref,
+    Store,
+    ValueIndex,
+)
 from kernelgen.targets.cpu import TARGET
 from kernelgen.targets.cpu.loops import streaming
 from kernelgen.targets.cpu.runtime.llvm import detect_host
 from kernelgen.targets.cpu.text.host import Host
 from kernelgen.tensor.dims import Dim, sym
 from kernelgen.tensor.dtypes import FLOAT32, INT64
-from tests.support.nests import I, J, block, buffer, call, loop, map_nest, output, run, softmax_nest
+from tests.support.nests import I, J, block, buffer, call, local, loop, map_nest, output, run, softmax_nest
 
 LARGE = 1 << 22
 HOST = Host("x86-64-v3", frozenset(("avx2", "fma", "f16c")))
@@ -117,6 +132,28 @@ def test_a_row_beside_a_place_that_data_decides_goes_through_the_caches() -> Non
     values, out = np.random.default_rng(0).standard_normal(4096).astype(np.float32), _room(9000, 2)
     run(nest, values, np.array([4097]), out)
     np.testing.assert_array_equal(out[4097 : 4097 + 4096], values)
+
+
+@pytest.mark.usefixtures("streams_everything")
+@pytest.mark.parametrize("streamed", ["y", "sums"])
+def test_short_rows_and_those_of_no_stream_keep_their_sums_in_registers(streamed: str) -> None:
+    held, sums = local("held", 32), output("sums", sym("N"), 9)
+    x, y = buffer("x", sym("N")), output("y", sym("N"), *((64,) if streamed == "y" else ()))
+    begun = (Alloc(held), loop(J, 32, Store(held, (J,), Literal(0.5, FLOAT32))))
+    row = (*begun, loop(J, 9, Store(sums, (I, J), Load(held, (J,)))))
+    to = (I, Num(0)) if streamed == "y" else (I,)
+    rows = For("i", Num(0), ix.from_dim(sym("N")), block(*row, Store(y, to, Load(x, (I,)))), LoopKind.SERIAL)
+    nest = Nest("held", ("N",), (x, sums, y), block(rows))
+    assert streaming.streamed_buffer(nest, detect_host()) == streamed
+    text = TARGET.emit(nest)
+    places = set(re.findall(r"(%\w+) = getelementptr float, ptr %held", text))
+    masked = set(re.findall(r"masked\.load\.\w+\.p0\(ptr align \d+ (%\w+)", text))
+    assert not places & masked, "a masked load keeps an array of sums in memory"
+    values, found, out = np.random.default_rng(0).standard_normal(70).astype(np.float32), _room(630, 1), _room(4480, 5)
+    out = out.reshape(70, 64) if streamed == "y" else out[:70]
+    run(nest, values, found.reshape(70, 9), out, symbols=(70,))
+    assert (found == 0.5).all()
+    np.testing.assert_array_equal(out[:, 0] if streamed == "y" else out, values)
 
 
 def _room(elements: int, shift: int) -> np.ndarray:

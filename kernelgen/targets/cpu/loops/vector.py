@@ -40,7 +40,7 @@ def vector_loop(frame: Frame, loop: For, plan: VectorPlan) -> None:
 
 def _together(frame: Frame, loop: For, plan: VectorPlan, lower: Value, count: int) -> None:
     """A few vectors side by side, without a loop: addresses differ by constants, and registers hold what stays."""
-    inner = replace(frame, known=known_before(frame, loop, plan.lanes))
+    inner = _body_of(frame, loop, plan, streamed=None)
     slots = {
         (r.buffer.name, r.index): [start_accumulator(frame, r, plan.lanes) for _ in range(count)]
         for r in plan.reductions
@@ -51,19 +51,40 @@ def _together(frame: Frame, loop: For, plan: VectorPlan, lower: Value, count: in
 
 
 def _entered(frame: Frame, loop: For, plan: VectorPlan, lower: Value, upper: Value) -> None:
-    inner = replace(frame, known=known_before(frame, loop, plan.lanes))
+    stream = _stream(frame, loop, plan, static_trips(lower, upper, 1))
+    inner = _body_of(frame, loop, plan, frame.streamed if stream else None)
     slots = {
         (r.buffer.name, r.index): [start_accumulator(frame, r, plan.lanes) for _ in range(plan.unroll)]
         for r in plan.reductions
     }
     copies = _Copies(inner, loop, plan, slots)
-    middle = _main(copies, lower, upper)
+    middle = _main(copies, stream, lower, upper)
     if not plan.scalar_tail:
         _rest(copies, middle, upper)
     for reduction in plan.reductions:
         finish_accumulator(frame, reduction, slots[reduction.buffer.name, reduction.index], plan.lanes)
     if plan.scalar_tail:
         counted_loop(frame.function, middle, upper, 1, lambda j: _scalar(frame, loop, j), "tail")
+
+
+def _body_of(frame: Frame, loop: For, plan: VectorPlan, streamed: str | None) -> Frame:
+    """``frame`` for the body of ``loop`` by its ``plan``. One in which nothing is ``streamed`` has no head: its first vector
+    starts where the loop does.
+    """
+    return replace(frame, known=known_before(frame, loop, plan.lanes), streamed=streamed)
+
+
+def _stream(frame: Frame, loop: For, plan: VectorPlan, trips: int | None) -> Stream | None:
+    """What ``loop`` stores past the caches in ``frame`` by its ``plan``: None where it never does, as where its ``trips``
+    are few.
+    """
+    if plan.scalar_tail or (trips is not None and trips < _least_streamed(plan)):
+        return None
+    return stream_of(loop, frame.streamed, plan.lanes)
+
+
+def _least_streamed(plan: VectorPlan) -> int:
+    return MIN_STREAMED_VECTORS * plan.lanes * plan.unroll
 
 
 @dataclass(frozen=True)
@@ -100,12 +121,13 @@ def _scalar(frame: Frame, loop: For, counter: Value) -> None:
     run_alone(frame.with_variable(loop.var, counter, is_nonnegative(frame, loop.lower)), loop.body)
 
 
-def _main(copies: _Copies, lower: Value, upper: Value) -> Value:
-    """The groups of whole vectors; returns where the rest starts."""
-    stream = None if copies.plan.scalar_tail else stream_of(copies.loop, copies.frame.streamed, copies.plan.lanes)
-    pays = None if stream is None else _pays(copies, stream, lower, upper)
-    if stream is None or pays is None:
+def _main(copies: _Copies, stream: Stream | None, lower: Value, upper: Value) -> Value:
+    """The groups of whole vectors of ``copies`` from ``lower`` to ``upper``, past the caches where there is a ``stream``;
+    returns where the rest starts.
+    """
+    if stream is None:
         return _groups(copies, lower, upper)
+    pays = _pays(copies, stream, lower, upper)
     streaming = replace(copies, frame=replace(copies.frame, is_aligned=True))
     start = _head(copies, stream.first, lower, pays)
     if not pays.text.startswith("%"):
@@ -122,17 +144,13 @@ def _groups(copies: _Copies, lower: Value, upper: Value, hint: str = "main") -> 
     return middle
 
 
-def _pays(copies: _Copies, stream: Stream, lower: Value, upper: Value) -> Value | None:
-    """Whether the loop is long and the kernel large enough to stream: None for never, else a condition or ``true``."""
-    function = copies.frame.function
-    least, trips = MIN_STREAMED_VECTORS * copies.plan.lanes * copies.plan.unroll, static_trips(lower, upper, 1)
-    if trips is not None and trips < least:
-        return None
-    pays = constant(function, True, "i1")
+def _pays(copies: _Copies, stream: Stream, lower: Value, upper: Value) -> Value:
+    """Whether the loop is long and the kernel large enough to stream: a condition or ``true``."""
+    pays = constant(copies.frame.function, True, "i1")
     if IS_LARGE in copies.frame.variables:
         pays = _both(pays, copies.frame.variables[IS_LARGE].compare("ne", 0))
-    if trips is None:
-        pays = _both(pays, (upper - lower).compare("sge", least))
+    if static_trips(lower, upper, 1) is None:
+        pays = _both(pays, (upper - lower).compare("sge", _least_streamed(copies.plan)))
     for other in stream.others:
         together = _misaligned(copies, lower, other).compare("eq", _misaligned(copies, lower, stream.first))
         pays = _both(pays, together)
