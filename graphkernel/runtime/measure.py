@@ -60,9 +60,8 @@ def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tup
         actions=tuple(_timed(*pair, memory.wait) for pair in zip(frame.actions, seconds, strict=True))
     )
     results = executable.run_in(frame, given)
-    out = [
-        memory.empty(result.shape, result.dtype) for result in results
-    ]  # whose pages are there: a step does not wait for them
+    # Of results that are made anew the first touch of each page would count as time of the step that stores there.
+    out = [memory.empty(result.shape, result.dtype) for result in results]
     executable.run_in(frame, given, out)
     for _ in range(rounds):
         executable.run_in(timed, given, out)
