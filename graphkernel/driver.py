@@ -66,8 +66,9 @@ Tuned: TypeAlias = "Tunings | str | PathLike[str] | None"
 """What tuning found out: a file that ``graphkernel tune`` wrote, or what was read from one."""
 NUMPYS_OWN = frozenset({BROADCAST_TO, CUM_PROD, CUM_SUM})
 """What numpy does element by element in its own loops, as fast as a library does."""
-CONVOLUTIONS = frozenset({CONV2D, CONV2D_BACKPROP_INPUT, CONV2D_BACKPROP_FILTER})
-LIBRARY_OPS = CONVOLUTIONS | {MATMUL, BATCH_MATMUL, MAX_POOL, AVG_POOL, GATHER, ONNX}
+LIBRARY_OPS = frozenset({
+    MATMUL, BATCH_MATMUL, CONV2D, CONV2D_BACKPROP_INPUT, CONV2D_BACKPROP_FILTER, MAX_POOL, AVG_POOL, GATHER, ONNX
+})  # fmt: skip
 """Operators for which onnxruntime is worth a region when it is installed; a graph without them runs on numpy."""
 
 

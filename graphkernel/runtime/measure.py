@@ -47,7 +47,7 @@ class StepTime:
 
 def profile(executable: Executable, arrays: Sequence[Array], rounds: int) -> tuple[StepTime, ...]:
     """The seconds of every step of the ``executable``'s plan on the inputs ``arrays``, in the order of the plan: their
-    spread over so many ``rounds``, behind one that is not counted.
+    spread over so many ``rounds``, behind two that are not counted.
     """
     program = executable.program
     memory = executable.memory

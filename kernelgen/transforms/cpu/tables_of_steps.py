@@ -26,14 +26,14 @@ from dataclasses import dataclass, field, replace
 
 from kernelgen.nest import index as ix
 from kernelgen.nest import nodes as n
-from kernelgen.nest.scalars import SCALARS
+from kernelgen.nest.cost import arithmetic_cost
 from kernelgen.nest.substitute import renamed
 from kernelgen.nest.walk import map_expressions, subexpressions
 from kernelgen.tensor.dtypes import BOOL, FLOAT32, INT8, INT16, INT32, UINT8, UINT16
 
 MOST_STEPS = 256
 LEAST_COST = 1.2
-"""Nanoseconds for each element, in the unit of :data:`kernelgen.nest.scalars.SCALARS`: what reading a table takes, twice."""
+"""Nanoseconds for each element, in the unit of :func:`arithmetic_cost`: what reading a table takes, twice."""
 
 LEAST_TURNS = 4
 """Elements for each step, so that a table is worth filling."""
@@ -100,7 +100,7 @@ class _Tables:
         derived = _derived(parts, steps.name)
         others = {name for part in parts if _name(part) not in derived for name in _read(part)}
         ends = [name for name in derived if name in others]
-        is_dear = sum(map(_cost, derived.values())) >= LEAST_COST * len(ends)
+        is_dear = sum(arithmetic_cost(part.value) for part in derived.values()) >= LEAST_COST * len(ends)
         if not ends or not is_dear or any(derived[name].value.dtype not in GATHERED for name in ends):
             return list(parts)
         place = n.Let(f"{steps.name}_step", _place(steps))
@@ -205,10 +205,6 @@ def _read(part: Straight) -> Iterator[str]:
 
 def _name(part: Straight) -> str | None:
     return part.name if isinstance(part, n.Let) else None
-
-
-def _cost(part: n.Let) -> float:
-    return sum(SCALARS[each.function].cost for each in subexpressions(part.value) if isinstance(each, n.Call))
 
 
 def _place(steps: _Steps) -> n.Expr:

@@ -73,13 +73,13 @@ def test_every_number_of_rows_gives_the_numbers_and_needs_no_memory(rows: int, k
 
 @pytest.mark.parametrize(("rows", "along_terms"), [(2, True), (3, True), (7, True), (16, False), (24, False)])
 def test_few_rows_take_keys_as_they_lie(rows: int, along_terms: bool) -> None:
-    """Of more rows a panel turns the keys round: of no number of rows an element of each key is gathered."""
+    """Of more rows a panel turns the keys round, which alone reads across them."""
     kernel = kernelgen.compile(attention(rows, 40), "cpu", Plan(CpuPlan()))
     nest = kernel.lowered.nest
     (keys,) = (buffer for buffer in nest.buffers if buffer.name == "k")
     turned = [part for part in statements(nest.body) if isinstance(part, For) and part.kind is LoopKind.INTERLEAVE]
     vectors = [part for part in statements(nest.body) if isinstance(part, For) and part.kind is LoopKind.VECTOR]
-    gathered = [
+    across = [
         loop.var
         for loop in vectors
         for part in statements(loop.body)
@@ -87,7 +87,7 @@ def test_few_rows_take_keys_as_they_lie(rows: int, along_terms: bool) -> None:
         if load.buffer == keys and load.index[-1] != Var(loop.var)
     ]
     assert bool(turned) is not along_terms
-    assert bool(gathered) is not along_terms
+    assert bool(across) is not along_terms
     given = arrays(rows, 40)
     np.testing.assert_allclose(kernel(*given)[0], expected(given), rtol=2e-5, atol=2e-6)
     assert check(nest, attention(rows, 40)).fault is None

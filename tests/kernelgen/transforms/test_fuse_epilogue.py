@@ -95,10 +95,10 @@ def test_the_epilogue_stands_where_the_results_were_stored_and_the_temporary_is_
     )
 
 
-def chain(value: Expr, length: int, function: str = "add") -> Expr:
-    """So many calls, each on the one before."""
+def chain(value: Expr, length: int) -> Expr:
+    """So many sums, each of the one before."""
     for _ in range(length):
-        value = call(function, value, Load(B, (C,)))
+        value = call("add", value, Load(B, (C,)))
     return value
 
 
